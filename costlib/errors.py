@@ -1,0 +1,82 @@
+"""Every error that costlib raises on purpose.
+
+One family: catch :class:`CostlibError` to catch them all. Each member also derives from the
+builtin a Python programmer would look for (``ValueError``, ``RuntimeError``, ...), so that
+code which knows nothing about costlib handles it sensibly. A message is one line that says
+what is wrong, where, and how to mend it; the command line prints it and exits with
+:attr:`CostlibError.exit_code`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class CostlibError(Exception):
+    """Base of all errors raised by costlib."""
+
+    exit_code = 1
+
+
+class InputError(CostlibError, ValueError):
+    """An argument, a file or a setting that the user gave cannot be used."""
+
+    exit_code = 2
+
+
+class UnknownNameError(InputError, LookupError):
+    """A name that is not in a catalogue; carries the names that would have been closest.
+
+    Parameters
+    ----------
+    what
+        The kind of thing looked up, e.g. ``"network"``.
+    name
+        The name that was not found.
+    known
+        Every name that would have been accepted.
+    """
+
+    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+        self.name = name
+        self.known = sorted(known)
+        self.nearest = difflib.get_close_matches(name, self.known, n=3, cutoff=0.4)
+        hint = (
+            f"did you mean {' or '.join(self.nearest)}?"
+            if self.nearest
+            else f"known: {', '.join(self.known)}"
+        )
+        super().__init__(f"unknown {what} '{name}'; {hint}")
+
+
+class UnsupportedModelError(InputError):
+    """A network that cannot be brought into TVM: an operator it lacks, a dynamic shape."""
+
+
+class TargetError(InputError):
+    """A target that this TVM cannot build for."""
+
+
+class EnvironmentMismatchError(CostlibError, ImportError):
+    """TVM is missing, or an untested version of it is installed."""
+
+    exit_code = 3
+
+
+class DatasetError(InputError):
+    """A dataset that is not one, has another schema version, or holds a damaged part."""
+
+
+class BundleError(InputError):
+    """A bundle that is incomplete, changed after it was saved, or of another version."""
+
+
+class StorageError(CostlibError, OSError):
+    """Writing failed: no space left, or no permission. What was there before is untouched."""
+
+    exit_code = 4
+
+
+class MeasureError(CostlibError, RuntimeError):
+    """The measuring process itself failed (a program that fails is a record, not an error)."""

@@ -1,0 +1,210 @@
+"""Hardware: what a program was compiled for and measured on.
+
+A measurement is worth something only beside the hardware it was made on, so every record
+carries a hardware id. The id covers the processor model, the instructions that code
+generation may use and the number of cores: the same machine measured with AVX2 and with
+SSE4.2 code is two hardwares.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from costlib.errors import TargetError
+from costlib.identity import content_id
+
+X86_LEVELS = ("x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64")
+"""The x86-64 psABI levels, best first: 512-bit vectors, 256-bit with FMA, 128-bit, base."""
+
+_CPUINFO_NAMES = {"sse3": "pni", "bmi": "bmi1", "sse4.1": "sse4_1", "sse4.2": "sse4_2"}
+"""LLVM's name of an instruction set -> Linux's, where they differ."""
+
+_INSTRUCTION_SETS = re.compile(r"(avx\w*|fma|sse|sse[234]|ssse3|sse4\.[12]|bmi2?|amx\w*)$")
+"""LLVM features that are instructions our code may use, not scheduling hints."""
+
+
+class Hardware(BaseModel):
+    """One kind of device together with the code generated for it.
+
+    Attributes
+    ----------
+    kind
+        ``"cpu"`` or ``"cuda"``.
+    model
+        The processor as it names itself.
+    num_cores
+        Cores (threads) that a program may use.
+    target
+        The TVM target, as the dictionary that ``tvm.target.Target`` takes.
+    vector_bits
+        Width of one vector register in bits.
+    cache_bytes
+        Size of the data caches by level, in bytes, L1 first; empty if unknown.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["cpu", "cuda"]
+    model: str
+    num_cores: int
+    target: dict[str, Any]
+    vector_bits: int
+    cache_bytes: tuple[int, ...] = ()
+
+    @cached_property
+    def hardware_id(self) -> str:
+        """A readable, stable name, e.g. ``amd-epyc-f25m17-x86-64-v3-2c-1a2b3c4d``."""
+        digest = content_id(self.kind, self.model, self.num_cores, self.target)[:8]
+        isa = self.target.get("mcpu") or self.target.get("arch") or self.kind
+        return f"{_slug(self.model)}-{_slug(isa)}-{self.num_cores}c-{digest}"
+
+    @classmethod
+    def local(cls, *, mcpu: str | None = None, num_cores: int | None = None) -> Hardware:
+        """Describe the CPU of this machine.
+
+        Parameters
+        ----------
+        mcpu
+            The LLVM processor or psABI level to generate code for. By default the best
+            that this machine really runs: LLVM's own guess goes by the processor's family
+            and may include instructions that a virtual machine hides.
+        num_cores
+            Cores a program may use; all that this process may use by default.
+
+        Raises
+        ------
+        TargetError
+            This machine cannot execute code for ``mcpu``, or has not that many cores.
+        """
+        available = len(os.sched_getaffinity(0))
+        num_cores = num_cores or available
+        if not 1 <= num_cores <= available:
+            raise TargetError(f"num_cores is {num_cores}, but this machine has {available}")
+        mcpu = _best_mcpu() if mcpu is None else _checked_mcpu(mcpu)
+        target = {"kind": "llvm", "mcpu": mcpu, "num-cores": num_cores}
+        return cls(
+            kind="cpu",
+            model=_cpu_model(),
+            num_cores=num_cores,
+            target=target,
+            vector_bits=_vector_bits(mcpu),
+            cache_bytes=_cache_bytes(),
+        )
+
+    def tvm_target(self) -> Any:
+        """Return the ``tvm.target.Target``; raise :class:`TargetError` if TVM refuses it."""
+        return make_target(self.target)
+
+
+def make_target(description: dict[str, Any]) -> Any:
+    """Return a ``tvm.target.Target`` that this TVM can build for.
+
+    Raises
+    ------
+    TargetError
+        TVM does not know the target, or was built without its code generator.
+    """
+    from costlib.tvm_compat import tvm
+
+    try:
+        target = tvm.target.Target(description)
+    except Exception as error:
+        reason = str(error).strip().splitlines()[-1]
+        raise TargetError(f"TVM refuses the target {description}: {reason}") from None
+    kind = target.kind.name
+    if tvm.get_global_func(f"target.build.{kind}", allow_missing=True) is None:
+        raise TargetError(
+            f"this TVM was built without code generation for '{kind}'; use kind 'llvm' or 'cuda'"
+        )
+    mcpu = str(description.get("mcpu", ""))
+    if kind == "llvm" and mcpu and not tvm.target.codegen.llvm_is_valid_cpu(mcpu, target):
+        raise TargetError(f"LLVM knows no processor '{mcpu}'; see `llc -mcpu=help` for its names")
+    return target
+
+
+def _best_mcpu() -> str:
+    from costlib.tvm_compat import tvm
+
+    host = str(tvm.target.codegen.llvm_get_system_cpu())
+    if platform.machine() != "x86_64" or _runs_here(host):
+        return host
+    return next(level for level in X86_LEVELS if _runs_here(level))
+
+
+def _checked_mcpu(mcpu: str) -> str:
+    make_target({"kind": "llvm", "mcpu": mcpu})
+    if platform.machine() == "x86_64" and not _runs_here(mcpu):
+        raise TargetError(
+            f"this machine cannot execute code for '{mcpu}'; the best it runs is '{_best_mcpu()}'"
+        )
+    return mcpu
+
+
+def _runs_here(mcpu: str) -> bool:
+    """Whether this machine has all the instructions of ``mcpu``."""
+    needed = {name for name in _llvm_features(mcpu) if _INSTRUCTION_SETS.match(name)}
+    return {_CPUINFO_NAMES.get(name, name) for name in needed} <= _cpu_flags()
+
+
+def _llvm_features(mcpu: str) -> set[str]:
+    from costlib.tvm_compat import tvm
+
+    target = tvm.target.Target({"kind": "llvm", "mcpu": mcpu})
+    return {str(name) for name in tvm.target.codegen.llvm_get_cpu_features(target)}
+
+
+def _vector_bits(mcpu: str) -> int:
+    if platform.machine() != "x86_64":
+        return 128
+    features = _llvm_features(mcpu)
+    return 512 if "avx512f" in features else 256 if "avx" in features else 128
+
+
+def _cpuinfo() -> dict[str, str]:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return {}
+    first = text.split("\n\n", 1)[0]
+    return {k.strip(): v.strip() for k, _, v in (line.partition(":") for line in first.split("\n"))}
+
+
+def _cpu_flags() -> set[str]:
+    # Linux splits one feature name that LLVM keeps together: "avx512vnni" / "avx512_vnni".
+    flags = set(_cpuinfo().get("flags", "").split())
+    return flags | {flag.replace("_", "") for flag in flags if flag.startswith("avx512")}
+
+
+def _cpu_model() -> str:
+    info = _cpuinfo()
+    name = info.get("model name") or platform.processor() or platform.machine()
+    name = re.sub(r"\((R|TM)\)|@.*|\bCPU\b|\bProcessor\b", " ", name)
+    name = " ".join(name.split())
+    if {"cpu family", "model"} <= info.keys():
+        name += f" f{info['cpu family']}m{info['model']}"
+    return name
+
+
+def _cache_bytes() -> tuple[int, ...]:
+    """Per-core L1 and L2 and the shared last level, as Linux reports them."""
+    levels: dict[int, int] = {}
+    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        try:
+            if (index / "type").read_text().strip() == "Instruction":
+                continue
+            size = (index / "size").read_text().strip()
+            levels[int((index / "level").read_text())] = int(size.removesuffix("K")) * 1024
+        except (OSError, ValueError):
+            continue
+    return tuple(levels[level] for level in sorted(levels))
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

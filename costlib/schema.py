@@ -1,0 +1,101 @@
+"""The tables of a dataset: arrow schemas, what each column means, and their version.
+
+Nothing here reads or writes. Latencies and durations are in seconds. All ids are content
+ids (:mod:`costlib.identity`). See :mod:`costlib.data.dataset` for how the tables lie on disk.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import pyarrow as pa
+
+SCHEMA_VERSION = 1
+"""Raised whenever a column changes its meaning, or goes."""
+
+
+class Status(StrEnum):
+    """How an attempt to measure a program ended."""
+
+    OK = "ok"
+    INVALID = "invalid"
+    """The decisions do not give a program that passes TVM's postprocessors."""
+    BUILD_ERROR = "build_error"
+    BUILD_TIMEOUT = "build_timeout"
+    RUN_ERROR = "run_error"
+    RUN_TIMEOUT = "run_timeout"
+    WRONG_OUTPUT = "wrong_output"
+    """It ran, but computed something else than the unscheduled program."""
+
+
+class Origin(StrEnum):
+    """Where a program came from."""
+
+    RANDOM = "random"
+    EVOLVED = "evolved"
+    MUTATION = "mutation"
+    GENERATED = "generated"
+    DIFFUSED = "diffused"
+    IMPORTED = "imported"
+
+
+def _field(name: str, kind: Any, doc: str, *, nullable: bool = False) -> pa.Field:
+    return pa.field(name, kind, nullable=nullable, metadata={"doc": doc})
+
+
+_ARGUMENT = pa.struct(
+    [
+        pa.field("dtype", pa.string(), nullable=False),
+        pa.field("shape", pa.list_(pa.int64()), nullable=False),
+    ]
+)
+
+WORKLOADS = pa.schema(
+    [
+        _field("workload_id", pa.string(), "content hash of the computation"),
+        _field("name", pa.string(), "what it computes, e.g. fused_conv2d_add_relu"),
+        _field("arguments", pa.list_(_ARGUMENT), "dtype and shape of each argument, results last"),
+        _field("flops", pa.float64(), "floating-point operations of one call"),
+        _field("mod_json", pa.string(), "the unscheduled module as TVM's JSON graph"),
+        _field("mod_script", pa.string(), "the same as TVMScript, for people and other versions"),
+        _field("networks", pa.list_(pa.string()), "the networks or operators it was taken from"),
+    ]
+)
+
+SKETCHES = pa.schema(
+    [
+        _field("sketch_id", pa.string(), "content hash of the instructions"),
+        _field("instructions", pa.string(), "a trace's instructions, JSON, decisions erased"),
+    ]
+)
+
+MEASUREMENTS = pa.schema(
+    [
+        _field("program_id", pa.string(), "content hash of workload, sketch and decisions"),
+        _field("workload_id", pa.string(), "the workload it computes"),
+        _field("sketch_id", pa.string(), "the sketch it fills in"),
+        _field("decisions", pa.string(), "the sampled decisions of the trace, JSON"),
+        _field("status", pa.string(), "one of costlib.schema.Status"),
+        _field("latency_s", pa.float64(), "canary-corrected; null unless ok", nullable=True),
+        _field("run_secs", pa.list_(pa.float64()), "raw seconds of one call, one per repeat"),
+        _field(
+            "canary_compute", pa.list_(pa.float64()), "compute canary, seconds, beside each repeat"
+        ),
+        _field(
+            "canary_memory", pa.list_(pa.float64()), "memory canary, seconds, beside each repeat"
+        ),
+        _field("raced", pa.bool_(), "true if repeats were saved because it could not win"),
+        _field(
+            "build_secs", pa.float64(), "seconds of compiling; null if not built", nullable=True
+        ),
+        _field("error", pa.string(), "one line on what failed", nullable=True),
+        _field("origin", pa.string(), "one of costlib.schema.Origin"),
+        _field("parent_id", pa.string(), "the program it is a mutation of", nullable=True),
+        _field("direction", pa.string(), "the direction of that mutation", nullable=True),
+        _field("seed", pa.int64(), "seed of the session that made it"),
+        _field("measured_at", pa.timestamp("ms", tz="UTC"), "when"),
+    ]
+)
+
+TABLES = {"workloads": WORKLOADS, "sketches": SKETCHES, "measurements": MEASUREMENTS}

@@ -1,0 +1,23 @@
+"""TVM as costlib needs it: the tested version, started fast.
+
+Importing this package checks the installed versions and starts TVM; every other module of
+costlib gets TVM from here (``from costlib.tvm_compat import tvm``). Whatever depends on a
+particular TVM release lives in this package and nowhere else:
+
+- :mod:`~costlib.tvm_compat.versions`: the pins, and the error when they are not met;
+- :mod:`~costlib.tvm_compat.fast_start`: start-up in seconds instead of minutes;
+- :mod:`~costlib.tvm_compat.api`: the names outside TVM's documented interface that we call.
+"""
+
+from __future__ import annotations
+
+from costlib.tvm_compat.fast_start import load_intrinsics, start
+from costlib.tvm_compat.versions import check_versions
+
+check_versions()
+tvm = start()
+
+from tvm import relax, tirx  # noqa: E402
+from tvm.s_tir import meta_schedule as ms  # noqa: E402
+
+__all__ = ["load_intrinsics", "ms", "relax", "tirx", "tvm"]

@@ -1,0 +1,133 @@
+"""Start TVM in about a second of CPU time instead of a minute and a half.
+
+Three things make a stock start slow, and each is undone here on its own:
+
+1. ``tvm_ffi`` imports torch if it can. We hide torch during the import; torch imported
+   later works as before.
+2. The first ``TuneContext`` imports ``tvm.s_tir.tensor_intrin``, which parses the
+   tensor intrinsics of *every* backend. We replace the package by one whose submodules
+   are imported when a target needs them.
+3. Each parsed TVMScript function calls ``inspect.stack()``, which looks up the source of
+   every frame. While intrinsics are imported, a version without that look-up stands in.
+
+``tests/tvm_compat`` holds a test for each that fails once TVM no longer needs it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Iterator
+from types import FrameType, ModuleType
+from typing import Any
+
+INTRINSICS = "tvm.s_tir.tensor_intrin"
+
+INTRINSIC_MODULES = {
+    "llvm": ("x86",),
+    "arm_cpu": ("arm_cpu",),
+    "riscv_cpu": ("riscv_cpu",),
+    "cuda": ("cuda",),
+    "rocm": ("cuda", "rocm"),
+    "metal": ("metal",),
+    "hexagon": ("hexagon",),
+}
+"""The intrinsic modules that a target kind, or one of a target's keys, makes use of."""
+
+
+def start() -> ModuleType:
+    """Import TVM, ready for MetaSchedule on an x86 CPU target.
+
+    Returns
+    -------
+    module
+        The ``tvm`` package. Calling this again costs nothing; if the process had imported
+        TVM before, only what has not happened yet is sped up.
+    """
+    with _hidden("torch"):
+        tvm = importlib.import_module("tvm")
+    if INTRINSICS not in sys.modules:
+        _make_intrinsics_lazy()
+        load_intrinsics("llvm")
+        _load_intrinsics_with_each_context()
+    return tvm
+
+
+def load_intrinsics(*names: str) -> None:
+    """Register the tensor intrinsics that a target uses.
+
+    Parameters
+    ----------
+    names
+        The target's kind and keys; those without intrinsics of their own are ignored.
+    """
+    with _cheap_stack():
+        for name in names:
+            for module in INTRINSIC_MODULES.get(name, ()):
+                importlib.import_module(f"{INTRINSICS}.{module}")
+
+
+@contextlib.contextmanager
+def _hidden(package: str) -> Iterator[None]:
+    """Make importing ``package`` fail for a moment, unless it is imported already."""
+    if package in sys.modules:
+        yield
+        return
+    sys.modules[package] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[package]
+
+
+def _make_intrinsics_lazy() -> None:
+    spec = importlib.util.find_spec(INTRINSICS)
+    assert spec is not None and spec.submodule_search_locations is not None
+    package = ModuleType(INTRINSICS)
+    package.__path__ = list(spec.submodule_search_locations)
+    package.__spec__ = spec
+    sys.modules[INTRINSICS] = package
+
+
+def _load_intrinsics_with_each_context() -> None:
+    """Let every ``TuneContext``, also one that a user makes, find its target's intrinsics."""
+    from tvm.s_tir.meta_schedule import TuneContext
+    from tvm.target import Target
+
+    init = TuneContext.__init__
+
+    @functools.wraps(init)
+    def init_with_intrinsics(self: Any, *args: Any, **kwargs: Any) -> None:
+        target = kwargs.get("target") or Target.current(allow_none=True)
+        if target is not None:
+            target = target if isinstance(target, Target) else Target(target)
+            load_intrinsics(target.kind.name, *target.keys)
+        init(self, *args, **kwargs)
+
+    TuneContext.__init__ = init_with_intrinsics
+
+
+@contextlib.contextmanager
+def _cheap_stack() -> Iterator[None]:
+    original = inspect.stack
+    inspect.stack = _stack_without_source
+    try:
+        yield
+    finally:
+        inspect.stack = original
+
+
+def _stack_without_source(context: int = 1) -> list[inspect.FrameInfo]:
+    frames = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        frames.append(
+            inspect.FrameInfo(frame, code.co_filename, frame.f_lineno, code.co_name, None, None)
+        )
+        frame = frame.f_back
+    return frames
