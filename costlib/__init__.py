@@ -25,7 +25,7 @@ _EXPORTS = {
     "collect": "costlib.data.collect",
     "extract_tasks": "costlib.workloads",
     "load_pretrained": "costlib.hub",
-    "train": "costlib.training.train",
+    "train": "costlib.hub.train",
     "tune": "costlib.search.tune",
 }
 
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from costlib.errors import CostlibError as CostlibError
     from costlib.hardware import Hardware as Hardware
     from costlib.hub import load_pretrained as load_pretrained
+    from costlib.hub.train import train as train
     from costlib.search.tune import tune as tune
-    from costlib.training.train import train as train
     from costlib.workloads import extract_tasks as extract_tasks
     from costlib.workloads.task import Task as Task
 

@@ -124,7 +124,8 @@ def make_target(description: dict[str, Any]) -> Any:
             f"this TVM was built without code generation for '{kind}'; use kind 'llvm' or 'cuda'"
         )
     mcpu = str(description.get("mcpu", ""))
-    if kind == "llvm" and mcpu and not tvm.target.codegen.llvm_is_valid_cpu(mcpu, target):
+    triple = str(description.get("mtriple") or tvm.target.codegen.llvm_get_system_triple())
+    if kind == "llvm" and mcpu and not tvm.target.codegen.llvm_is_valid_cpu(mcpu, triple):
         raise TargetError(f"LLVM knows no processor '{mcpu}'; see `llc -mcpu=help` for its names")
     return target
 

@@ -6,10 +6,12 @@ ids (:mod:`costlib.identity`). See :mod:`costlib.data.dataset` for how the table
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from typing import Any
 
 import pyarrow as pa
+from pydantic import BaseModel, ConfigDict
 
 SCHEMA_VERSION = 1
 """Raised whenever a column changes its meaning, or goes."""
@@ -38,6 +40,27 @@ class Origin(StrEnum):
     GENERATED = "generated"
     DIFFUSED = "diffused"
     IMPORTED = "imported"
+
+
+class CanaryTimes(BaseModel):
+    """Seconds of one call of each canary: now, or in the state that counts as reference."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    compute_s: float
+    memory_s: float
+
+    def agrees_with(self, other: CanaryTimes, share: float) -> bool:
+        """Whether both canaries are within ``share`` of another moment's."""
+        ratios = (self.compute_s / other.compute_s, self.memory_s / other.memory_s)
+        return all(abs(math.log(ratio)) <= share for ratio in ratios)
+
+    def mean_with(self, other: CanaryTimes) -> CanaryTimes:
+        """Return the average of two moments."""
+        return CanaryTimes(
+            compute_s=(self.compute_s + other.compute_s) / 2,
+            memory_s=(self.memory_s + other.memory_s) / 2,
+        )
 
 
 def _field(name: str, kind: Any, doc: str, *, nullable: bool = False) -> pa.Field:

@@ -48,13 +48,15 @@ def trace_from_json(instructions: Sequence[Any], decisions: Sequence[Any], sched
     tvm.s_tir.schedule.Trace.apply_json_to_schedule([list(instructions), list(decisions)], schedule)
 
 
-def build_library(mod: Any, target: Any, path: Path) -> None:
+def build_library(mod: Any, target: Any, path: Path, *, keep_layout: bool = False) -> None:
     """Compile a scheduled module to a shared library, the way MetaSchedule's builder does.
 
-    Weight layout rewrites are left out: they happen once, ahead of time, and are not part
-    of what a call costs.
+    Weight layout rewrites are left out: they happen once, ahead of time, and are not part of
+    what a call costs. With ``keep_layout`` they stay in, and the library takes the same
+    arguments as the unscheduled program.
     """
-    mod = tvm.s_tir.transform.RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(mod)
+    if not keep_layout:
+        mod = tvm.s_tir.transform.RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(mod)
     tvm.build(mod, target=target).export_library(str(path), fcompile=_link)
 
 
@@ -73,3 +75,58 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "value"):
         return _plain(value.value)
     return json.loads(str(value))
+
+
+def derived_object(cls: type) -> Any:
+    """Make a Python subclass of a MetaSchedule ``Py...`` class usable from C++."""
+    from tvm.ir.utils import derived_object as derive
+
+    return derive(cls)
+
+
+def mutators(context: Any) -> dict[str, tuple[Any, float]]:
+    """Return the mutators of a ``TuneContext``: direction -> (mutator, stock probability).
+
+    A direction is the mutator's name in snake case, e.g. ``tile_size`` or ``compute_location``.
+    """
+    named = {}
+    for mutator, probability in context.space_generator.mutator_probs.items():
+        name = type(mutator).__name__.removeprefix("Mutate")
+        direction = "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
+        named[direction] = (mutator, float(probability))
+    return named
+
+
+def mutate_trace(mutator: Any, trace: Any, seed: int) -> Any | None:
+    """Apply a mutator with a seed (its Python method takes none); ``None`` if it cannot."""
+    from tvm.s_tir.meta_schedule import _ffi_api
+
+    return _ffi_api.MutatorApply(mutator, trace, seed)
+
+
+def structural_key(mod: Any) -> int:
+    """Return a key of a module's structure, for dictionaries of this process."""
+    import tvm_ffi
+
+    return int(tvm_ffi.structural_hash(mod))
+
+
+def compile_network(prepared: Any, target: Any, database: Any | None) -> Any:
+    """Compile a prepared Relax module, with the best programs of a database.
+
+    Weights whose layout a program changes are rewritten once, now.
+
+    Returns
+    -------
+    module
+        What ``relax.VirtualMachine`` takes and ``export_library`` writes.
+    """
+    from costlib.tvm_compat import relax
+
+    with target, tvm.transform.PassContext(opt_level=3):
+        if database is not None:
+            with database:
+                prepared = relax.transform.MetaScheduleApplyDatabase()(prepared)
+            layout = [relax.transform.SplitLayoutRewritePreproc(), relax.transform.FoldConstant()]
+            prepared = tvm.transform.Sequential(layout)(prepared)
+        return tvm.compile(prepared, target=target)

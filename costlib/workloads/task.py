@@ -28,12 +28,15 @@ class Task:
         The target as a dictionary, see :attr:`costlib.hardware.Hardware.target`.
     weight
         How many times the network calls it.
+    source
+        The network, operator or file that it was taken from.
     """
 
     name: str
     mod: Any = field(repr=False, compare=False)
     target: dict[str, Any]
     weight: int = 1
+    source: str = ""
 
     @cached_property
     def workload_id(self) -> str:

@@ -1,0 +1,68 @@
+"""The command line's frame: the commands, and what becomes of errors."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from costlib import __version__
+from costlib.cli import collect, dataset, hardware, models, tasks, train, tune
+from costlib.errors import CostlibError
+
+app = typer.Typer(
+    name="costlib",
+    help="Tune tensor programs for Apache TVM with pretrained cost models.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("hardware")(hardware.hardware)
+app.command("tasks")(tasks.tasks)
+app.command("collect")(collect.collect)
+app.add_typer(dataset.app, name="dataset")
+app.command("train")(train.train)
+app.command("evaluate")(train.evaluate)
+app.command("models")(models.models)
+app.command("tune")(tune.tune)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"costlib {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Tune tensor programs for Apache TVM with pretrained cost models."""
+
+
+def run() -> int:
+    """Run the command line and return its exit code."""
+    try:
+        result = app(standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except CostlibError as error:
+        return _fail(" ".join(str(error).split()), error.exit_code)
+    except typer.TyperException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("stopped; what was measured so far is saved", 130)
+    except BrokenPipeError:
+        return 0
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        return _fail(f"{error.strerror or error}{where}", 4)
+
+
+def _fail(message: str, code: int) -> int:
+    typer.echo(f"costlib: {message}", err=True)
+    return code

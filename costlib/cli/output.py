@@ -1,0 +1,63 @@
+"""What the commands print: tables for people, JSON for machines, progress on stderr."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON value on stdout, for machines.")]
+
+
+def print_json(value: Any) -> None:
+    """Print a value as one line of JSON."""
+    typer.echo(json.dumps(value, default=str))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table; columns whose title starts with ``>`` are right-aligned."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for column in columns:
+        right = column.startswith(">")
+        table.add_column(column.removeprefix(">"), justify="right" if right else "left")
+    for row in rows:
+        table.add_row(*map(str, row))
+    Console().print(table)
+
+
+def milliseconds(seconds: float | None) -> str:
+    """Format a latency, ``-`` if there is none."""
+    return "-" if seconds is None else f"{seconds * 1e3:.3f} ms"
+
+
+@contextmanager
+def progress_bar(description: str) -> Iterator[tuple[Progress, TaskID]]:
+    """Show a progress bar with an estimate of the time left, on stderr."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        yield progress, progress.add_task(description, total=None)

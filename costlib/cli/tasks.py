@@ -1,0 +1,60 @@
+"""``costlib tasks``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from costlib.cli.options import Cores, Mcpu, local_hardware
+from costlib.cli.output import Json, print_json, print_table
+
+Source = Annotated[
+    str | None,
+    typer.Argument(
+        help="A network of the zoo (`resnet_18`), an operator with its shape "
+        "(`matmul 384 768 3072`), or a file: ONNX, a saved torch.export program, TVMScript.",
+        show_default=False,
+    ),
+]
+
+
+def tasks(
+    source: Source = None, mcpu: Mcpu = None, cores: Cores = None, as_json: Json = False
+) -> None:
+    """List what a network consists of; without a source, list the networks and operators.
+
+    Example: `costlib tasks resnet_18`
+    """
+    if source is None:
+        _list_sources(as_json)
+        return
+    from costlib.workloads import extract_tasks
+
+    found = extract_tasks(source, local_hardware(mcpu, cores))
+    if as_json:
+        keys = ("workload_id", "name", "weight", "flops", "arguments")
+        print_json([{key: getattr(task, key) for key in keys} for task in found])
+        return
+    rows = [
+        (task.name, task.weight, f"{task.flops / 1e6:.2f}", _shapes(task), task.workload_id)
+        for task in found
+    ]
+    print_table(f"tasks of {source}", ["task", ">weight", ">MFLOP", "shapes", "workload_id"], rows)
+
+
+def _shapes(task: object) -> str:
+    arguments = task.arguments  # type: ignore[attr-defined]
+    return ", ".join("x".join(map(str, shape)) for _, shape in arguments)
+
+
+def _list_sources(as_json: bool) -> None:
+    from costlib.workloads.operators import list_operators
+    from costlib.workloads.zoo import HELD_OUT, list_networks
+
+    if as_json:
+        print_json({"networks": list_networks(), "operators": list_operators()})
+        return
+    rows = [(n, "held out: never trained on" if n in HELD_OUT else "") for n in list_networks()]
+    print_table("networks", ["name", ""], rows)
+    print_table("operators", ["usage"], [(usage,) for usage in list_operators()])

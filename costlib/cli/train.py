@@ -1,0 +1,65 @@
+"""``costlib train`` and ``costlib evaluate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from costlib.cli.options import Seed
+from costlib.cli.output import Json, print_json, print_table, progress_bar
+
+
+def train(
+    dataset: Annotated[Path, typer.Argument(help="The dataset's folder.")],
+    out: Annotated[Path, typer.Option(help="The bundle's folder; an existing one is replaced.")],
+    model: Annotated[str, typer.Option(help="The kind of model.")] = "gbdt",
+    held_out: Annotated[
+        float, typer.Option(help="Share of the tasks to judge on.", min=0.01, max=0.9)
+    ] = 0.2,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Train a cost model on a dataset and save it as a bundle.
+
+    Example: `costlib train my-data --out my-bundle`
+    """
+    from costlib.hub.train import train as run
+
+    with progress_bar("features") as (bar, line):
+
+        def show(done: int, total: int) -> None:
+            bar.update(line, completed=done, total=total)
+
+        bundle = run(dataset, out, kind=model, held_out_share=held_out, seed=seed, on_progress=show)
+    _print_metrics(str(out), bundle.manifest.metrics, as_json)
+
+
+def evaluate(
+    bundle: Annotated[str, typer.Argument(help="A bundle's name or folder.")],
+    dataset: Annotated[Path, typer.Argument(help="The dataset's folder.")],
+    everything: Annotated[
+        bool,
+        typer.Option("--all", help="Judge on all tasks, not only those kept out of training."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Judge a bundle on the tasks of a dataset that it was not trained on.
+
+    Example: `costlib evaluate cpu-gbdt my-data`
+    """
+    from costlib.data.dataset import Dataset
+    from costlib.hub import load_pretrained
+    from costlib.hub.evaluate import evaluate as run
+
+    metrics = run(load_pretrained(bundle), Dataset.open(dataset), everything=everything)
+    _print_metrics(bundle, metrics.model_dump(), as_json)
+
+
+def _print_metrics(title: str, metrics: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(metrics)
+        return
+    rows = [(k, f"{v:.4f}" if isinstance(v, float) else v) for k, v in metrics.items()]
+    print_table(title, ["metric", ">value"], rows)

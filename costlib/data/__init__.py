@@ -1,0 +1,1 @@
+"""Datasets: parquet parts on disk, how they are filled, split, checked and described."""

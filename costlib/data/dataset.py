@@ -1,0 +1,233 @@
+"""A dataset: a folder of parquet parts and small JSON files.
+
+::
+
+    <dataset>/
+      README.md                                what it holds, for people and the Hugging Face hub
+      dataset.json                             schema version, versions of the tools
+      hardware/<hardware_id>.json              the hardware and the reference of its canaries
+      workloads/part-*.parquet                 costlib.schema.WORKLOADS
+      sketches/part-*.parquet                  costlib.schema.SKETCHES
+      measurements/hardware=<id>/part-*.parquet  costlib.schema.MEASUREMENTS
+
+Parts are only ever added, each in one step (:mod:`costlib.data.parts`), so any number of
+processes may read while others append. No costlib is needed to read one::
+
+    polars.scan_parquet("<dataset>/measurements/**/*.parquet")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from costlib.data import parts
+from costlib.data.manifest import MANIFEST, DatasetInfo, HardwareFile, read_hardware, read_info
+from costlib.errors import DatasetError, UnknownNameError
+from costlib.hardware import Hardware
+from costlib.schema import TABLES, CanaryTimes
+
+_SCRATCH = ".unfinished"
+
+
+class Dataset:
+    """A dataset on disk; made by :meth:`create` and :meth:`open`.
+
+    Attributes
+    ----------
+    path
+        Its folder.
+    info
+        Its versions.
+    scratch
+        Where writers keep what is unfinished, see :func:`costlib.data.parts.write_file`.
+    """
+
+    def __init__(self, path: Path, info: DatasetInfo) -> None:
+        self.path = path
+        self.info = info
+        self.scratch = path / _SCRATCH
+
+    def __repr__(self) -> str:
+        return f"Dataset({str(self.path)!r})"
+
+    @classmethod
+    def create(cls, path: str | Path) -> Dataset:
+        """Open a dataset for appending; make an empty one if there is none.
+
+        Also removes what writers that were killed have left unfinished.
+
+        Raises
+        ------
+        DatasetError
+            ``path`` is a file or holds something else, or see :meth:`open`.
+        StorageError
+            The dataset cannot be written.
+        """
+        path = Path(path)
+        with parts.storage_errors(path):
+            if path.exists() and not path.is_dir():
+                raise DatasetError(f"{path} is a file; choose a folder for the dataset")
+            entries = {entry.name for entry in path.iterdir()} if path.exists() else set()
+        if entries - {_SCRATCH} and MANIFEST not in entries:
+            raise DatasetError(f"{path} is not empty and no dataset; choose another folder")
+        if MANIFEST not in entries:
+            parts.write_json(path / MANIFEST, DatasetInfo.new().model_dump(), path / _SCRATCH)
+        parts.remove_stale(path / _SCRATCH)
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Dataset:
+        """Open a dataset that exists.
+
+        Raises
+        ------
+        DatasetError
+            There is none, or it cannot be read, or its schema version is another.
+        """
+        path = Path(path)
+        return cls(path, read_info(path))
+
+    def add_hardware(self, hardware: Hardware, canary: CanaryTimes) -> CanaryTimes:
+        """Note a hardware, before its first measurement is appended.
+
+        Parameters
+        ----------
+        hardware
+            The hardware.
+        canary
+            What its canaries take in the state that latencies are corrected to, in seconds.
+
+        Returns
+        -------
+        CanaryTimes
+            The reference that counts: the first one noted for this hardware, perhaps by
+            another process.
+
+        Raises
+        ------
+        StorageError
+            The dataset cannot be written.
+        """
+        file = self._hardware_file(hardware.hardware_id)
+        with parts.locked(file.parent):
+            if not file.exists():
+                content = HardwareFile(hardware=hardware, canary=canary).model_dump(mode="json")
+                parts.write_json(file, content, self.scratch)
+        return read_hardware(file).canary
+
+    def hardware(self) -> dict[str, Hardware]:
+        """Return each hardware of the dataset by its id; raise :class:`DatasetError`."""
+        files = sorted((self.path / "hardware").glob("*.json"))
+        return {file.stem: read_hardware(file).hardware for file in files}
+
+    def canary(self, hardware_id: str) -> CanaryTimes | None:
+        """Return the reference of a hardware's canaries, ``None`` if it is not noted."""
+        file = self._hardware_file(hardware_id)
+        return read_hardware(file).canary if file.exists() else None
+
+    def append_workloads(self, rows: Sequence[Mapping[str, Any]]) -> int:
+        """Append those rows of :data:`costlib.schema.WORKLOADS` whose id is new; say how many.
+
+        Raises
+        ------
+        DatasetError
+            A row does not fit the schema.
+        StorageError
+            They could not be written; nothing has changed.
+        """
+        return self._append_new("workloads", "workload_id", rows)
+
+    def append_sketches(self, rows: Sequence[Mapping[str, Any]]) -> int:
+        """Append rows of :data:`costlib.schema.SKETCHES`, as :meth:`append_workloads` does."""
+        return self._append_new("sketches", "sketch_id", rows)
+
+    def append_measurements(self, hardware_id: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Append rows of :data:`costlib.schema.MEASUREMENTS` as one part, all or none.
+
+        Raises
+        ------
+        DatasetError
+            A row does not fit the schema, or the hardware was not added.
+        StorageError
+            They could not be written; nothing has changed.
+        """
+        if not self._hardware_file(hardware_id).exists():
+            raise DatasetError(f"{self.path} has no hardware '{hardware_id}'; add_hardware first")
+        if rows:
+            schema = TABLES["measurements"]
+            folder = self.path / "measurements" / f"hardware={hardware_id}"
+            table = parts.table_from_rows(rows, schema)
+            parts.write_part(folder, table, schema, self.scratch)
+
+    def part_files(self, table: str) -> list[Path]:
+        """Return the finished parts of a table, oldest first for each hardware."""
+        if table not in TABLES:
+            raise UnknownNameError("table", table, TABLES)
+        folder = "hardware=*/" if table == "measurements" else ""
+        return sorted((self.path / table).glob(folder + parts.PART_PATTERN))
+
+    def scan(self, table: str = "measurements") -> pl.LazyFrame:
+        """Return the rows of a table that are there now, lazily.
+
+        Parameters
+        ----------
+        table
+            ``"measurements"``, ``"workloads"`` or ``"sketches"``.
+
+        Returns
+        -------
+        polars.LazyFrame
+            The columns of :data:`costlib.schema.TABLES`; those that an older part lacks are
+            null. Measurements also have ``hardware``, the hardware id, last; a filter on it
+            opens that hardware's parts only.
+
+        Raises
+        ------
+        DatasetError
+            A part is damaged; the message names it.
+        UnknownNameError
+            There is no such table.
+        """
+        found = self.part_files(table)
+        for part in found:
+            parts.check_part(part, TABLES[table])
+        hive = {"hardware": pl.String()} if table == "measurements" else {}
+        schema = {**parts.polars_schema(TABLES[table]), **hive}
+        if not found:
+            return pl.LazyFrame(schema=schema)
+        return pl.scan_parquet(
+            self.path / table,
+            glob=False,
+            schema=schema,
+            hive_partitioning=bool(hive),
+            hive_schema=hive or None,
+            missing_columns="insert",
+            extra_columns="ignore",
+        )
+
+    def measured(self, hardware_id: str) -> set[str]:
+        """Return the ids of all programs measured on a hardware, failed ones included."""
+        rows = self.scan().filter(pl.col("hardware") == hardware_id)
+        return set(rows.select("program_id").collect().to_series())
+
+    def _hardware_file(self, hardware_id: str) -> Path:
+        return self.path / "hardware" / f"{hardware_id}.json"
+
+    def _append_new(self, table: str, key: str, rows: Sequence[Mapping[str, Any]]) -> int:
+        if not rows:
+            return 0
+        candidates = parts.table_from_rows(rows, TABLES[table])
+        with parts.locked(self.path / table):
+            known = set(self.scan(table).select(key).collect().to_series())
+            new: dict[str, int] = {}
+            for position, row_id in enumerate(candidates[key].to_pylist()):
+                if row_id not in known:
+                    new.setdefault(row_id, position)
+            if new:
+                fresh = candidates.take(list(new.values()))
+                parts.write_part(self.path / table, fresh, TABLES[table], self.scratch)
+        return len(new)

@@ -1,0 +1,67 @@
+"""The arrays that describe programs to a cost model. Knows nothing of TVM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Floats = np.ndarray[Any, np.dtype[np.float32]]
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True)
+class FeatureBatch:
+    """`n` programs with `s` buffer stores in all.
+
+    Attributes
+    ----------
+    stores
+        float32 `s x d`: a row for each buffer store, program after program.
+    offsets
+        int64 `n + 1`: the stores of program `i` are ``stores[offsets[i]:offsets[i + 1]]``.
+    context
+        float32 `n x c`: what describes task and hardware.
+    """
+
+    stores: Floats
+    offsets: Integers
+    context: Floats
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def pooled(self) -> Floats:
+        """Sum, maximum and mean over each program's stores, their number, and the context.
+
+        Returns
+        -------
+        ndarray
+            float32 `n x (3 d + 1 + c)`.
+        """
+        starts = self.offsets[:-1]
+        counts = np.diff(self.offsets).astype("float32")[:, None]
+        if len(self) == 0:
+            return np.zeros((0, 3 * self.stores.shape[1] + 1 + self.context.shape[1]), "float32")
+        total = np.add.reduceat(self.stores, starts)
+        largest = np.maximum.reduceat(self.stores, starts)
+        return np.hstack([total, largest, total / counts, counts, self.context])
+
+
+def concatenate(stores: Sequence[Floats], context: Floats) -> FeatureBatch:
+    """Join per-program arrays, each `n_stores x d` with at least one store, into a batch."""
+    offsets = np.concatenate([[0], np.cumsum([len(array) for array in stores])]).astype("int64")
+    return FeatureBatch(np.concatenate(stores), offsets, context)
+
+
+def join(batches: Sequence[FeatureBatch]) -> FeatureBatch:
+    """Append batches to one another."""
+    shifts = np.cumsum([0, *(batch.offsets[-1] for batch in batches)])
+    offsets = [batch.offsets[:-1] + shift for batch, shift in zip(batches, shifts, strict=False)]
+    return FeatureBatch(
+        np.concatenate([batch.stores for batch in batches]),
+        np.concatenate([*offsets, shifts[-1:]]),
+        np.concatenate([batch.context for batch in batches]),
+    )

@@ -1,0 +1,265 @@
+"""A bundle on disk: a cost model, what it was trained on, and the hash of every file.
+
+``bundle.json`` names all files of the folder with their SHA-256; the model lies under
+``model/``. Text, JSON, safetensors and parquet only: nothing that is read can execute.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+import costlib
+from costlib.data.parts import storage_errors
+from costlib.errors import BundleError
+from costlib.features.version import FEATURE_VERSION
+from costlib.hardware import Hardware
+from costlib.models import model_class
+from costlib.models.base import CostModel
+from costlib.schema import CanaryTimes
+
+FORMAT_VERSION = 1
+MANIFEST = "bundle.json"
+CARD = "README.md"
+_MODEL = "model"
+
+
+class TrainedOn(BaseModel):
+    """The data that a bundle's model has seen.
+
+    Attributes
+    ----------
+    dataset
+        The dataset's name.
+    tasks, programs
+        How many it was trained on.
+    trained
+        The workload ids it was trained on.
+    held_out
+        The workload ids it was judged on and has not seen.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dataset: str
+    tasks: int
+    programs: int
+    trained: tuple[str, ...]
+    held_out: tuple[str, ...]
+
+
+class HardwareEntry(BaseModel):
+    """A hardware that the model knows, and its canaries' reference."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    hardware: Hardware
+    canary: CanaryTimes | None
+
+
+class Manifest(BaseModel):
+    """The content of ``bundle.json``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format_version: int
+    name: str
+    costlib_version: str
+    feature_version: str
+    created: str
+    command: str
+    model_kind: str
+    seed: int
+    hardware: tuple[HardwareEntry, ...]
+    trained_on: TrainedOn
+    metrics: dict[str, Any]
+    files: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A loaded bundle: its model and everything its manifest says."""
+
+    model: CostModel
+    manifest: Manifest
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The name it was published under."""
+        return self.manifest.name
+
+    def canary(self, hardware_id: str) -> CanaryTimes | None:
+        """Return the reference of a hardware's canaries, if the bundle knows the hardware."""
+        return next(
+            (e.canary for e in self.manifest.hardware if e.hardware.hardware_id == hardware_id),
+            None,
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> Bundle:
+        """Read a bundle and check every file against its hash.
+
+        Raises
+        ------
+        BundleError
+            The folder is no bundle, a file is missing or was changed, or the bundle was made
+            by a version of costlib whose format or features differ.
+        """
+        path = Path(path)
+        manifest = _read_manifest(path)
+        for name, digest in manifest.files.items():
+            _check_file(path, name, digest)
+        model = model_class(manifest.model_kind).load(path / _MODEL)
+        return cls(model, manifest, path)
+
+
+def save_bundle(
+    out: str | Path,
+    model: CostModel,
+    *,
+    command: str,
+    seed: int,
+    hardware: tuple[HardwareEntry, ...],
+    trained_on: TrainedOn,
+    metrics: dict[str, Any],
+) -> Bundle:
+    """Write a bundle; an existing one at ``out`` is replaced at once or not at all.
+
+    Parameters
+    ----------
+    out
+        The bundle's folder; its last part is the bundle's name.
+    model
+        A fitted model.
+    command
+        The command that makes this bundle again.
+    seed, hardware, trained_on, metrics
+        See :class:`Manifest`.
+    """
+    out = Path(out).absolute()
+    if out.exists() and any(out.iterdir()) and not (out / MANIFEST).is_file():
+        raise BundleError(f"{out} exists and is no bundle; choose another folder")
+    with storage_errors(out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+        try:
+            (scratch / _MODEL).mkdir()
+            model.save(scratch / _MODEL)
+            manifest = Manifest(
+                format_version=FORMAT_VERSION,
+                name=out.name,
+                costlib_version=costlib.__version__,
+                feature_version=FEATURE_VERSION,
+                created=datetime.now(UTC).isoformat(timespec="seconds"),
+                command=command,
+                model_kind=model.kind,
+                seed=seed,
+                hardware=hardware,
+                trained_on=trained_on,
+                metrics=metrics,
+                files={
+                    file.relative_to(scratch).as_posix(): _sha256(file)
+                    for file in sorted(scratch.rglob("*"))
+                    if file.is_file()
+                },
+            )
+            (scratch / CARD).write_text(_card(manifest))
+            (scratch / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n")
+            scratch.chmod(0o755)
+            if out.exists():
+                shutil.rmtree(out)
+            scratch.rename(out)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+    return Bundle.load(out)
+
+
+def _read_manifest(path: Path) -> Manifest:
+    file = path / MANIFEST
+    try:
+        content = json.loads(file.read_text())
+        version = content["format_version"]
+    except FileNotFoundError:
+        raise BundleError(f"{path} is no bundle: it has no {MANIFEST}") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BundleError(f"{file} cannot be read: {error}") from None
+    if version != FORMAT_VERSION:
+        raise BundleError(
+            f"{path} is a bundle of format {version}, this costlib reads {FORMAT_VERSION}; "
+            "train it again or install the costlib that made it"
+        )
+    try:
+        manifest = Manifest.model_validate(content)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, problem["loc"]))
+        raise BundleError(f"{file} is damaged: {where}: {problem['msg']}") from None
+    if manifest.feature_version != FEATURE_VERSION:
+        raise BundleError(
+            f"{path} was trained on features '{manifest.feature_version}', this costlib "
+            f"computes '{FEATURE_VERSION}'; train it again"
+        )
+    return manifest
+
+
+def _check_file(path: Path, name: str, digest: str) -> None:
+    relative = PurePosixPath(name)
+    if relative.is_absolute() or ".." in relative.parts:
+        raise BundleError(f"{path / MANIFEST} names a file outside the bundle: {name}")
+    file = path / relative
+    if not file.is_file():
+        raise BundleError(f"{path} is incomplete: {name} is missing; get the bundle again")
+    if _sha256(file) != digest:
+        raise BundleError(f"{file} was changed after the bundle was saved; get the bundle again")
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _card(manifest: Manifest) -> str:
+    """The model card, with Hugging Face's front matter."""
+    metrics = "\n".join(
+        f"| {name} | {value:.4f} |" if isinstance(value, float) else f"| {name} | {value} |"
+        for name, value in manifest.metrics.items()
+    )
+    hardware = "\n".join(
+        f"- `{e.hardware.hardware_id}` ({e.hardware.model})" for e in manifest.hardware
+    )
+    data = manifest.trained_on
+    return f"""---
+license: apache-2.0
+library_name: costlib
+tags: [tvm, cost-model, autotuning]
+---
+
+# {manifest.name}
+
+A `{manifest.model_kind}` cost model for Apache TVM programs, features `{manifest.feature_version}`,
+made by costlib {manifest.costlib_version} with
+
+    {manifest.command}
+
+Trained on {data.programs} programs of {data.tasks} tasks (dataset `{data.dataset}`), measured on
+
+{hardware}
+
+Judged on {len(data.held_out)} tasks that it was not trained on:
+
+| metric | value |
+|---|---|
+{metrics}
+
+Scores rank programs of one task on one hardware; they are not latencies. On hardware that is
+not listed, expect the ranking to be worse.
+"""

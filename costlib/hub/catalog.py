@@ -1,0 +1,52 @@
+"""Bundles by name: the ones shipped with costlib."""
+
+from __future__ import annotations
+
+import fnmatch
+from pathlib import Path
+
+from costlib.errors import BundleError, UnknownNameError
+from costlib.hub.bundle import MANIFEST, Bundle
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+SHELVES = (_PACKAGE / "pretrained", _PACKAGE.parent / "pretrained")
+"""Where shipped bundles lie: inside an installed package, or beside it in a checkout."""
+
+DEFAULT_BUNDLE = "cpu-gbdt"
+
+
+def list_bundles(pattern: str = "*") -> dict[str, Path]:
+    """Return the shipped bundles whose name matches a shell pattern, by name."""
+    found = {
+        manifest.parent.name: manifest.parent
+        for shelf in reversed(SHELVES)
+        for manifest in sorted(shelf.glob(f"*/{MANIFEST}"))
+    }
+    return {name: found[name] for name in sorted(found) if fnmatch.fnmatch(name, pattern)}
+
+
+def load_pretrained(name_or_path: str | Path = DEFAULT_BUNDLE) -> Bundle:
+    """Load a bundle.
+
+    Parameters
+    ----------
+    name_or_path
+        The name of a shipped bundle, or a bundle's folder.
+
+    Raises
+    ------
+    UnknownNameError
+        No bundle is called so, and no such folder exists.
+    BundleError
+        There is one, but it is damaged or does not fit this costlib.
+    """
+    shipped = list_bundles()
+    if str(name_or_path) in shipped:
+        return Bundle.load(shipped[str(name_or_path)])
+    path = Path(name_or_path)
+    if path.is_dir():
+        return Bundle.load(path)
+    if path.exists():
+        raise BundleError(f"{path} is a file; a bundle is a folder with a {MANIFEST}")
+    raise UnknownNameError("bundle", str(name_or_path), shipped)

@@ -1,0 +1,139 @@
+"""How programs are measured, and what the measuring processes tell each other."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Arguments = tuple[tuple[str, tuple[int, ...]], ...]
+"""(dtype, shape) of each argument, results last."""
+
+
+class MeasureConfig(BaseModel):
+    """Settings of a measurement. The defaults suit CPUs on machines shared with others.
+
+    Attributes
+    ----------
+    repeats
+        Timed repeats of a program that may still matter.
+    repeat_secs
+        A repeat calls the program as often as fits into this many seconds, at least once.
+    race_factor
+        A program whose first timed call takes longer than this times the best latency known
+        for its task is not repeated. Infinity repeats them all.
+    max_drift
+        A repeat counts if the canaries before and after it agree to this share;
+        otherwise it is taken again.
+    max_retakes
+        How many repeats of one program may be taken again.
+    build_timeout_secs, run_timeout_secs
+        Time limits of one build and of one run, repeats included.
+    memory_bytes
+        Memory that a build or a run may take on top of what TVM itself uses.
+    flush_cache
+        Empty the CPU caches before each repeat, which then calls the program once.
+    check_output
+        Compare the program's output with the unscheduled program's.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    repeats: int = Field(3, ge=1)
+    repeat_secs: float = Field(0.02, ge=0)
+    race_factor: float = Field(2.0, ge=1)
+    max_drift: float = Field(0.03, gt=0)
+    max_retakes: int = Field(6, ge=0)
+    build_timeout_secs: float = Field(20.0, gt=0)
+    run_timeout_secs: float = Field(10.0, gt=0)
+    memory_bytes: int = Field(4 << 30, gt=0)
+    flush_cache: bool = False
+    check_output: bool = False
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class BuildJob(_Message):
+    """Compile a module (TVM JSON) for the server's target to the library at ``path``."""
+
+    kind: Literal["build"] = "build"
+    mod_json: str
+    path: str
+    keep_layout: bool = False
+    timeout_secs: float
+    memory_bytes: int
+
+
+class RunJob(_Message):
+    """Run the library at ``path``; race it against ``best_s``, the best latency known."""
+
+    kind: Literal["run"] = "run"
+    path: str
+    arguments: Arguments
+    config: MeasureConfig
+    best_s: float | None = None
+
+
+class CheckJob(_Message):
+    """Run two libraries on the same inputs and compare their outputs."""
+
+    kind: Literal["check"] = "check"
+    path: str
+    reference_path: str
+    arguments: Arguments
+    timeout_secs: float
+    memory_bytes: int
+
+
+class CanaryJob(_Message):
+    """Time the canaries alone, ``samples`` times."""
+
+    kind: Literal["canary"] = "canary"
+    samples: int
+    timeout_secs: float = 60.0
+    memory_bytes: int = 1 << 30
+
+
+Job = BuildJob | RunJob | CheckJob | CanaryJob
+
+
+class Timing(_Message):
+    """What running a program gave; all lists have one entry per repeat.
+
+    Attributes
+    ----------
+    run_secs
+        Seconds of one call of the program, its average over the repeat.
+    canary_compute, canary_memory
+        Seconds of one call of each canary, averaged over before and after the repeat.
+    raced
+        Whether repeats were saved.
+    """
+
+    run_secs: tuple[float, ...]
+    canary_compute: tuple[float, ...]
+    canary_memory: tuple[float, ...]
+    raced: bool
+
+
+class Outcome(_Message):
+    """What became of a job.
+
+    Attributes
+    ----------
+    error
+        One line on what went wrong, or ``None``.
+    timed_out
+        Whether it was the time limit.
+    elapsed_secs
+        Wall-clock seconds that the job took.
+    timing
+        What a successful :class:`RunJob` measured.
+    """
+
+    error: str | None = None
+    timed_out: bool = False
+    elapsed_secs: float = 0.0
+    timing: Timing | None = None

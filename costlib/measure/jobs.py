@@ -1,0 +1,146 @@
+"""What a forked child does: build one program, run one, or check one's output.
+
+Everything here may crash, hang or run out of memory; only the child is lost.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from costlib.measure.canary import Canary
+from costlib.measure.config import Arguments, BuildJob, CanaryJob, CheckJob, RunJob, Timing
+from costlib.schema import CanaryTimes
+from costlib.tvm_compat import tvm
+from costlib.tvm_compat.api import build_library, module_from_json
+
+RELATIVE_TOLERANCE = 1e-3
+"""Of an output against the unscheduled program's, relative to its largest element."""
+
+_MAX_CALLS = 100_000
+
+
+def build(job: BuildJob, target: Any) -> None:
+    """Compile the module, to a temporary name first: a killed build leaves no half library."""
+    path = Path(job.path)
+    partial = path.with_suffix(".partial.so")
+    mod = module_from_json(job.mod_json)
+    build_library(mod, target, partial, keep_layout=job.keep_layout)
+    partial.rename(path)
+
+
+def run(job: RunJob, canary: Canary) -> Timing:
+    """Time the program: one call first, repeats only if it can still matter."""
+    config = job.config
+    kernel = _entry(Path(job.path))
+    arguments = allocate(job.arguments)
+    device = tvm.cpu()
+
+    kernel(*arguments)
+    before = canary.measure()
+    first = _call_secs(kernel, arguments)
+    taken = [_Repeat(first, before, canary.measure())]
+    if job.best_s is not None and first > config.race_factor * job.best_s:
+        return _timing(taken, raced=True)
+
+    calls = 1 if config.flush_cache else max(1, math.ceil(config.repeat_secs / first))
+    evaluator = functools.partial(
+        tvm.runtime.load_module(job.path).time_evaluator,
+        "main",
+        device,
+        number=min(calls, _MAX_CALLS),
+        repeat=1,
+        f_preproc="cache_flush_cpu_non_first_arg" if config.flush_cache else "",
+    )()
+    taken = []
+    retakes = config.max_retakes
+    before = canary.measure()
+    while len(taken) < config.repeats:
+        seconds = float(evaluator(*arguments).mean)
+        after = canary.measure()
+        repeat = _Repeat(seconds, before, after)
+        before = after
+        if retakes and not repeat.is_steady(config.max_drift):
+            retakes -= 1
+        else:
+            taken.append(repeat)
+    return _timing(taken, raced=False)
+
+
+def check(job: CheckJob) -> None:
+    """Raise ``ValueError`` unless both libraries compute the same from the same inputs."""
+    results = []
+    for path in (job.reference_path, job.path):
+        arguments = allocate(job.arguments)
+        _entry(Path(path))(*arguments)
+        results.append([argument.numpy() for argument in arguments])
+    for expected, actual in zip(*results, strict=True):
+        scale = float(np.max(np.abs(expected), initial=0)) or 1.0
+        error = float(np.max(np.abs(expected.astype("float64") - actual), initial=0)) / scale
+        if not error <= RELATIVE_TOLERANCE:
+            raise ValueError(f"output differs from the unscheduled program's by {error:.2e}")
+
+
+def sample_canary(job: CanaryJob, canary: Canary) -> Timing:
+    """Time the canaries alone."""
+    times = [canary.measure() for _ in range(job.samples)]
+    return Timing(
+        run_secs=(),
+        canary_compute=tuple(t.compute_s for t in times),
+        canary_memory=tuple(t.memory_s for t in times),
+        raced=False,
+    )
+
+
+class _Repeat:
+    def __init__(self, seconds: float, before: CanaryTimes, after: CanaryTimes) -> None:
+        self.seconds = seconds
+        self.before = before
+        self.after = after
+        self.canary = before.mean_with(after)
+
+    def is_steady(self, share: float) -> bool:
+        return self.before.agrees_with(self.after, share)
+
+
+def _timing(repeats: list[_Repeat], *, raced: bool) -> Timing:
+    return Timing(
+        run_secs=tuple(repeat.seconds for repeat in repeats),
+        canary_compute=tuple(repeat.canary.compute_s for repeat in repeats),
+        canary_memory=tuple(repeat.canary.memory_s for repeat in repeats),
+        raced=raced,
+    )
+
+
+def _entry(path: Path) -> Any:
+    return tvm.runtime.load_module(str(path))["main"]
+
+
+def _call_secs(kernel: Any, arguments: list[Any]) -> float:
+    start = time.perf_counter()
+    kernel(*arguments)
+    return time.perf_counter() - start
+
+
+@functools.cache
+def random_pool() -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Return a million random numbers in [0.1, 1): never zero, never denormal when multiplied."""
+    return np.random.default_rng(0).uniform(0.1, 1.0, 1 << 20).astype("float32")
+
+
+def allocate(arguments: Arguments) -> list[Any]:
+    """Make tensors: random floats in [0.1, 1), integers 1 (a valid index into any axis)."""
+    tensors = []
+    for dtype, shape in arguments:
+        size = math.prod(shape)
+        if "float" in dtype:
+            values = np.resize(random_pool(), size).astype(dtype)
+        else:
+            values = np.ones(size, dtype)
+        tensors.append(tvm.runtime.tensor(values.reshape(shape)))
+    return tensors

@@ -1,0 +1,240 @@
+"""Programs in, measurements out: build a batch, race its programs against the best known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from costlib.errors import MeasureError
+from costlib.hardware import Hardware
+from costlib.measure.canary import corrected_latency
+from costlib.measure.client import MeasureServer
+from costlib.measure.config import BuildJob, CanaryJob, CheckJob, MeasureConfig, Outcome, RunJob
+from costlib.schema import CanaryTimes, Status
+from costlib.space.program import Program
+from costlib.tvm_compat.api import argument_shapes, entry_argument_shapes, module_to_json
+from costlib.workloads.task import Task
+
+_CALIBRATION_SAMPLES = 100
+_REFERENCE_QUANTILE = 0.2
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A program and the schedule it lowers to; ``None`` if it does not pass the postprocessors."""
+
+    program: Program
+    schedule: Any | None
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One attempt to build and run a program.
+
+    Attributes
+    ----------
+    latency_s
+        Seconds of one call in the reference state of the machine; ``None`` unless ``status`` is
+        ``OK``.
+    run_secs, canary_compute, canary_memory
+        Raw seconds of the program and the canaries, one entry per repeat.
+    raced
+        Whether repeats were saved because the program could not win.
+    build_secs
+        Seconds of compiling.
+    error
+        One line on what failed.
+    """
+
+    program: Program
+    status: Status
+    latency_s: float | None = None
+    run_secs: tuple[float, ...] = ()
+    canary_compute: tuple[float, ...] = ()
+    canary_memory: tuple[float, ...] = ()
+    raced: bool = False
+    build_secs: float | None = None
+    error: str | None = None
+
+
+class Measurer:
+    """Measures programs on this machine; use as a context manager.
+
+    Parameters
+    ----------
+    hardware
+        What to compile for and how many cores to use.
+    config
+        Repeats, limits and racing.
+    reference
+        What the canaries take in the state that latencies are corrected to. Measured now if
+        not given; pass the one of the dataset that measurements are added to.
+    """
+
+    def __init__(
+        self,
+        hardware: Hardware,
+        config: MeasureConfig | None = None,
+        reference: CanaryTimes | None = None,
+    ) -> None:
+        if hardware.kind != "cpu":
+            raise MeasureError(
+                f"measuring on '{hardware.kind}' needs such a device; this process measures on CPUs"
+            )
+        self.hardware = hardware
+        self.config = config or MeasureConfig()
+        self.server = MeasureServer(hardware.target)
+        self.reference = reference or self._calibrate()
+        self._built = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the measuring process."""
+        self.server.close()
+
+    def measure(
+        self,
+        task: Task,
+        candidates: Sequence[Candidate],
+        best_s: float | None = None,
+        on_done: Callable[[Measurement], None] | None = None,
+    ) -> list[Measurement]:
+        """Build all candidates, then run each one alone.
+
+        Parameters
+        ----------
+        task
+            The task that all candidates compute.
+        candidates
+            The programs to measure.
+        best_s
+            The best latency known for the task, in seconds: slower programs are not repeated.
+        on_done
+            Called with each measurement as it is made.
+
+        Returns
+        -------
+        list of Measurement
+            One for each candidate, in order.
+        """
+        jobs = [self._build_job(candidate) for candidate in candidates]
+        outcomes = iter(self.server.work([job for job in jobs if job is not None]))
+        builds = [None if job is None else next(outcomes) for job in jobs]
+        measurements = []
+        for candidate, job, build in zip(candidates, jobs, builds, strict=True):
+            measurement = self._finish(task, candidate, job, build, best_s)
+            if measurement.latency_s is not None and not measurement.raced:
+                best_s = min(best_s or measurement.latency_s, measurement.latency_s)
+            if on_done is not None:
+                on_done(measurement)
+            measurements.append(measurement)
+        return measurements
+
+    def run_library(
+        self, path: Path, arguments: Any, best_s: float | None = None
+    ) -> tuple[Outcome, float | None]:
+        """Run a built library; return the outcome and its corrected latency in seconds."""
+        job = RunJob(path=str(path), arguments=arguments, config=self.config, best_s=best_s)
+        outcome = self.server.work([job])[0]
+        timing = outcome.timing
+        if timing is None:
+            return outcome, None
+        latency_s = corrected_latency(
+            timing.run_secs, timing.canary_compute, timing.canary_memory, self.reference
+        )
+        return outcome, latency_s
+
+    def build_job(self, mod: Any, path: Path, *, keep_layout: bool = False) -> BuildJob:
+        """Describe the build of a scheduled module to the library ``path``."""
+        return BuildJob(
+            mod_json=module_to_json(mod),
+            path=str(path),
+            keep_layout=keep_layout,
+            timeout_secs=self.config.build_timeout_secs,
+            memory_bytes=self.config.memory_bytes,
+        )
+
+    def _build_job(self, candidate: Candidate) -> BuildJob | None:
+        if candidate.schedule is None:
+            return None
+        self._built += 1
+        return self.build_job(candidate.schedule.mod, self.server.folder / f"{self._built}.so")
+
+    def _finish(
+        self,
+        task: Task,
+        candidate: Candidate,
+        job: BuildJob | None,
+        build: Outcome | None,
+        best_s: float | None,
+    ) -> Measurement:
+        program = candidate.program
+        if candidate.schedule is None or job is None or build is None:
+            return Measurement(program, Status.INVALID, error="does not pass the postprocessors")
+        if build.error is not None:
+            status = Status.BUILD_TIMEOUT if build.timed_out else Status.BUILD_ERROR
+            return Measurement(program, status, error=build.error)
+        arguments = entry_argument_shapes(candidate.schedule.mod)
+        run, latency_s = self.run_library(Path(job.path), arguments, best_s)
+        Path(job.path).unlink()
+        if run.timing is None:
+            status = Status.RUN_TIMEOUT if run.timed_out else Status.RUN_ERROR
+            return Measurement(
+                program, status, build_secs=build.elapsed_secs, error=run.error or "no timing"
+            )
+        wrong = self._check(task, candidate.schedule) if self.config.check_output else None
+        return Measurement(
+            program,
+            Status.WRONG_OUTPUT if wrong else Status.OK,
+            latency_s=None if wrong else latency_s,
+            run_secs=run.timing.run_secs,
+            canary_compute=run.timing.canary_compute,
+            canary_memory=run.timing.canary_memory,
+            raced=run.timing.raced,
+            build_secs=build.elapsed_secs,
+            error=wrong,
+        )
+
+    def _check(self, task: Task, schedule: Any) -> str | None:
+        """Compare with the unscheduled program; return what is wrong."""
+        reference = self.server.folder / f"reference-{task.workload_id}.so"
+        checked = self.server.folder / "checked.so"
+        builds = [self.build_job(schedule.mod, checked, keep_layout=True)]
+        if not reference.exists():
+            builds.append(self.build_job(task.mod, reference, keep_layout=True))
+        for build in self.server.work(builds):
+            if build.error is not None:
+                return f"could not be built for checking: {build.error}"
+        check = CheckJob(
+            path=str(checked),
+            reference_path=str(reference),
+            arguments=argument_shapes(task.mod),
+            timeout_secs=self.config.run_timeout_secs + self.config.build_timeout_secs,
+            memory_bytes=self.config.memory_bytes,
+        )
+        return self.server.work([check])[0].error
+
+    def _calibrate(self) -> CanaryTimes:
+        """Time the canaries for a moment; the fast end of what they take is the reference."""
+        outcome = self.server.work([CanaryJob(samples=_CALIBRATION_SAMPLES)])[0]
+        if outcome.timing is None:
+            raise MeasureError(f"the canaries do not run on this machine: {outcome.error}")
+        return CanaryTimes(
+            compute_s=float(np.quantile(outcome.timing.canary_compute, _REFERENCE_QUANTILE)),
+            memory_s=float(np.quantile(outcome.timing.canary_memory, _REFERENCE_QUANTILE)),
+        )

@@ -1,0 +1,208 @@
+"""The fork server: a small single-threaded process that has TVM loaded, and nothing else.
+
+Each job runs in a child forked from it, with a time limit and a memory limit, so that a
+program which crashes, hangs or eats memory costs one record. Forking from the caller
+would be faster to write and deadlocks: a process that has used TVM's threads cannot be
+forked safely, and this one never uses them. Builds run on all cores; a run waits until it is alone.
+
+Run as ``python -m costlib.measure.server FD TARGET_JSON``; the file descriptor is a socket on
+which jobs come in and outcomes go out, as JSON.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import selectors
+import signal
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter
+
+from costlib.hardware import make_target
+from costlib.measure import jobs
+from costlib.measure.canary import Canary, build_canary
+from costlib.measure.config import BuildJob, CanaryJob, CheckJob, Job, Outcome, RunJob, Timing
+
+_JOB: TypeAdapter[Job] = TypeAdapter(Annotated[Job, Field(discriminator="kind")])
+_PR_SET_PDEATHSIG = 1
+_MAX_ERROR_CHARS = 300
+
+
+class _Child:
+    """A forked child at work on one job."""
+
+    def __init__(self, index: int, job: Job, work: Callable[[Job], Timing | None]) -> None:
+        self.index = index
+        self.job = job
+        self.started = time.monotonic()
+        self.timeout_secs = (
+            job.config.run_timeout_secs if isinstance(job, RunJob) else job.timeout_secs
+        )
+        self.timed_out = False
+        self.output = b""
+        self.pipe, write_end = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self.pipe)
+            _run_in_child(job, work, write_end)
+        os.close(write_end)
+
+    @property
+    def deadline(self) -> float:
+        return self.started + self.timeout_secs
+
+    def kill(self) -> None:
+        self.timed_out = True
+        os.kill(self.pid, signal.SIGKILL)
+
+    def reap(self) -> Outcome:
+        os.close(self.pipe)
+        _, status = os.waitpid(self.pid, 0)
+        elapsed_secs = time.monotonic() - self.started
+        if self.timed_out:
+            error = f"killed after {self.timeout_secs:g} s"
+            return Outcome(error=error, timed_out=True, elapsed_secs=elapsed_secs)
+        if not self.output:
+            error = f"crashed ({_cause_of_death(status)})"
+            return Outcome(error=error, elapsed_secs=elapsed_secs)
+        reply = Outcome.model_validate_json(self.output)
+        return reply.model_copy(update={"elapsed_secs": elapsed_secs})
+
+
+def _cause_of_death(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        return signal.Signals(os.WTERMSIG(status)).name
+    return f"exit status {os.waitstatus_to_exitcode(status)}"
+
+
+def _run_in_child(job: Job, work: Callable[[Job], Timing | None], write_end: int) -> None:
+    """Do the work and leave; never returns to the server's loop."""
+    try:
+        _die_with_parent()
+        memory_bytes = job.config.memory_bytes if isinstance(job, RunJob) else job.memory_bytes
+        _limit_memory(memory_bytes)
+        outcome = Outcome(timing=work(job))
+    except MemoryError:
+        outcome = Outcome(error=f"out of memory (limit {memory_bytes >> 20} MiB)")
+    except BaseException as error:
+        outcome = Outcome(error=_one_line(error))
+    try:
+        data = outcome.model_dump_json().encode()
+        while data:
+            data = data[os.write(write_end, data) :]
+    finally:
+        os._exit(0)
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _limit_memory(extra_bytes: int) -> None:
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + extra_bytes
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _one_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = f"{type(error).__name__}: {lines[-1] if lines else 'no message'}"
+    return text[:_MAX_ERROR_CHARS]
+
+
+class _Server:
+    def __init__(self, connection: Connection, target: dict[str, Any]) -> None:
+        self.connection = connection
+        self.target = make_target(target)
+        self.num_workers = len(os.sched_getaffinity(0))
+        self.waiting: deque[tuple[int, Job]] = deque()
+        self.children: dict[int, _Child] = {}
+        self.selector = selectors.DefaultSelector()
+        self.canary = self._load_canary(int(target.get("num-cores", self.num_workers)))
+        jobs.random_pool()
+
+    def _load_canary(self, num_cores: int) -> Canary:
+        with tempfile.TemporaryDirectory(prefix="costlib-") as folder:
+            path = Path(folder) / "canary.so"
+            build_canary(path, self.target, num_cores)
+            return Canary(path, num_cores)
+
+    def serve(self) -> None:
+        """Work until the caller closes its end."""
+        self.selector.register(self.connection, selectors.EVENT_READ)
+        self.connection.send_bytes(b"ready")
+        while True:
+            self._start_children()
+            for key, _ in self.selector.select(self._next_deadline()):
+                if key.fileobj is self.connection:
+                    try:
+                        index, job = json.loads(self.connection.recv_bytes())
+                    except (EOFError, ConnectionResetError):
+                        return
+                    self.waiting.append((index, _JOB.validate_python(job)))
+                else:
+                    self._read(self.children[key.fd])
+            for child in self.children.values():
+                if not child.timed_out and time.monotonic() >= child.deadline:
+                    child.kill()
+
+    def _start_children(self) -> None:
+        while self.waiting and self._may_start(self.waiting[0][1]):
+            index, job = self.waiting.popleft()
+            child = _Child(index, job, self._work)
+            self.children[child.pipe] = child
+            self.selector.register(child.pipe, selectors.EVENT_READ)
+
+    def _may_start(self, job: Job) -> bool:
+        if not isinstance(job, BuildJob):
+            return not self.children
+        busy_with_runs = any(not isinstance(c.job, BuildJob) for c in self.children.values())
+        return not busy_with_runs and len(self.children) < self.num_workers
+
+    def _next_deadline(self) -> float | None:
+        deadlines = [child.deadline for child in self.children.values() if not child.timed_out]
+        return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
+
+    def _read(self, child: _Child) -> None:
+        data = os.read(child.pipe, 1 << 16)
+        child.output += data
+        if not data:
+            self.selector.unregister(child.pipe)
+            del self.children[child.pipe]
+            reply = [child.index, child.reap().model_dump()]
+            self.connection.send_bytes(json.dumps(reply).encode())
+
+    def _work(self, job: Job) -> Timing | None:
+        if isinstance(job, BuildJob):
+            jobs.build(job, self.target)
+        elif isinstance(job, CheckJob):
+            jobs.check(job)
+        elif isinstance(job, CanaryJob):
+            return jobs.sample_canary(job, self.canary)
+        else:
+            return jobs.run(job, self.canary)
+        return None
+
+
+def main() -> None:
+    """Serve on the socket named on the command line."""
+    _die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    descriptor, target = sys.argv[1:]
+    _Server(Connection(int(descriptor)), json.loads(target)).serve()
+
+
+if __name__ == "__main__":
+    main()

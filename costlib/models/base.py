@@ -1,0 +1,75 @@
+"""What every cost model can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from costlib.errors import InputError
+from costlib.features.batch import FeatureBatch
+
+Scores = np.ndarray[Any, np.dtype[np.float64]]
+
+
+class CostModel(ABC):
+    """Scores programs: the higher, the faster. Scores compare within one task only."""
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def fit(
+        self,
+        batch: FeatureBatch,
+        labels: Scores,
+        groups: np.ndarray[Any, np.dtype[np.int64]],
+        *,
+        seed: int = 0,
+    ) -> None:
+        """Train from scratch.
+
+        Parameters
+        ----------
+        batch
+            `n` programs.
+        labels
+            float64 `n`: best latency of the task divided by the program's, in (0, 1].
+        groups
+            int64 `n`: which task on which hardware; programs of a group are ranked.
+        seed
+            Two fits with the same data and seed give the same model.
+
+        Raises
+        ------
+        InputError
+            No group has two programs, or a label is not in (0, 1].
+        """
+
+    @abstractmethod
+    def predict(self, batch: FeatureBatch) -> Scores:
+        """Score programs; float64 `n`."""
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Write the model to files in an existing folder: text, JSON or safetensors only."""
+
+    @classmethod
+    @abstractmethod
+    def load(cls, folder: Path) -> Self:
+        """Read what :meth:`save` wrote; scores are the same to the bit."""
+
+
+def check_training_data(
+    batch: FeatureBatch, labels: Scores, groups: np.ndarray[Any, np.dtype[np.int64]]
+) -> None:
+    """Raise :class:`InputError` unless a model can be trained on this."""
+    if not len(batch) == len(labels) == len(groups):
+        raise InputError(
+            f"{len(batch)} programs, {len(labels)} labels and {len(groups)} groups do not match"
+        )
+    if not np.all((labels > 0) & (labels <= 1)):
+        raise InputError("labels must be best latency / latency, in (0, 1]; found NaN or others")
+    if len(groups) == 0 or np.max(np.unique(groups, return_counts=True)[1]) < 2:
+        raise InputError("no task has two measured programs, so there is nothing to rank")

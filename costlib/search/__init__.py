@@ -1,0 +1,6 @@
+"""From tasks and a bundle to the best programs.
+
+- :mod:`~costlib.search.cost_model`: a bundle as a drop-in MetaSchedule cost model;
+- :mod:`~costlib.search.compiled`: networks compiled, saved, loaded and timed;
+- :mod:`~costlib.search.tune`: the whole path from a network to a faster program.
+"""

@@ -1,0 +1,123 @@
+"""Networks compiled to a shared library: built, saved, loaded, called and timed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from costlib.data.parts import storage_errors
+from costlib.errors import InputError
+from costlib.hardware import Hardware
+from costlib.tvm_compat import relax, tvm
+from costlib.tvm_compat.api import compile_network
+
+
+class CompiledNetwork:
+    """A network as machine code.
+
+    Load a saved one and run it in two lines::
+
+        network = CompiledNetwork.load("runs/bert_tiny/network.so")
+        outputs = network(token_ids)
+
+    The library is a plain TVM one: ``tvm.relax.VirtualMachine`` runs it where costlib is not
+    installed.
+    """
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+        self._machine = relax.VirtualMachine(module, tvm.cpu())
+
+    @classmethod
+    def build(cls, prepared: Any, hardware: Hardware, database: Any | None = None) -> Self:
+        """Compile a prepared network.
+
+        Parameters
+        ----------
+        prepared
+            What :func:`costlib.workloads.prepare_network` returns.
+        hardware
+            What to compile for.
+        database
+            A MetaSchedule database; subgraphs that it has no program for stay as they are.
+        """
+        return cls(compile_network(prepared, hardware.tvm_target(), database))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what :meth:`save` wrote.
+
+        Raises
+        ------
+        InputError
+            The file is missing or no compiled network.
+        """
+        if not Path(path).is_file():
+            raise InputError(f"{path} does not exist; `costlib tune` writes network.so")
+        try:
+            return cls(tvm.runtime.load_module(str(path)))
+        except (tvm.error.TVMError, RuntimeError, OSError, ValueError) as error:
+            reason = str(error).strip().splitlines()[-1]
+            raise InputError(f"{path} is no compiled network: {reason}") from None
+
+    def save(self, path: str | Path) -> None:
+        """Write a shared library."""
+        with storage_errors(Path(path)):
+            self._module.export_library(str(path))
+
+    def __call__(self, *inputs: Any) -> list[np.ndarray]:
+        """Run the network on arrays; return its outputs."""
+        outputs = self._machine["main"](*(tvm.runtime.tensor(np.asarray(i)) for i in inputs))
+        if not hasattr(outputs, "numpy"):
+            return [output.numpy() for output in outputs]
+        return [outputs.numpy()]
+
+    def timed(self, inputs: Sequence[np.ndarray]) -> Callable[[], Any]:
+        """Return a call of the network on ``inputs`` with nothing around it that takes time."""
+        main = self._machine["main"]
+        tensors = [tvm.runtime.tensor(array) for array in inputs]
+        return lambda: main(*tensors)
+
+
+def interleaved_latency_s(
+    calls: Sequence[Callable[[], Any]], *, rounds: int = 7, round_secs: float = 0.25
+) -> list[list[float]]:
+    """Time several ways to compute the same, taking turns.
+
+    Parameters
+    ----------
+    calls
+        What to time.
+    rounds
+        How many turns each gets.
+    round_secs
+        Seconds of each turn; at least two calls.
+
+    Returns
+    -------
+    list of list of float
+        For each way, the fastest call of each turn in seconds. Take the median: the turns are
+        interleaved, so a slow moment of the machine hits all ways alike.
+    """
+    results: list[list[float]] = [[] for _ in calls]
+    for _ in range(rounds):
+        for call, result in zip(calls, results, strict=True):
+            call()
+            result.append(_fastest(call, round_secs))
+    return results
+
+
+def _fastest(call: Callable[[], Any], secs: float) -> float:
+    fastest = float("inf")
+    end = time.perf_counter() + secs
+    while True:
+        start = time.perf_counter()
+        call()
+        stop = time.perf_counter()
+        fastest = min(fastest, stop - start)
+        if stop >= end:
+            return fastest

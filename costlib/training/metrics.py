@@ -1,0 +1,98 @@
+"""How well scores rank programs: top-k and pairwise accuracy, within tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+from scipy.special import comb
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+class Metrics(BaseModel):
+    """Figures over the tasks of a dataset, each task counted by its weight.
+
+    Attributes
+    ----------
+    tasks, programs
+        What they were computed on.
+    top1, top5
+        Sum over tasks of weight x best latency, divided by the sum of weight x the best
+        latency among the k programs ranked first (TenSet's definition, for one network).
+    random_top1, random_top5
+        What k programs picked at random get, in expectation.
+    pairwise_accuracy
+        Share of pairs of programs of one task that the scores put in the right order, averaged
+        over tasks; 0.5 is guessing.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    tasks: int
+    programs: int
+    top1: float
+    top5: float
+    random_top1: float
+    random_top5: float
+    pairwise_accuracy: float
+
+
+def evaluate_scores(
+    scores: Floats,
+    latency_s: Floats,
+    groups: np.ndarray[Any, np.dtype[np.int64]],
+    weights: Sequence[float] | None = None,
+) -> Metrics:
+    """Compare scores with latencies.
+
+    Parameters
+    ----------
+    scores, latency_s, groups
+        `n` each: a model's score, the measured seconds, and the index of the task.
+    weights
+        Calls of each task, indexed like ``groups``; 1 each if not given.
+    """
+    indices = np.unique(groups)
+    weight = np.ones(int(indices.max()) + 1) if weights is None else np.asarray(weights, "float64")
+    members = [np.flatnonzero(groups == index) for index in indices]
+    best = np.array([latency_s[m].min() for m in members])
+
+    def ratio(chosen: Sequence[float]) -> float:
+        return float((weight[indices] * best).sum() / (weight[indices] * chosen).sum())
+
+    pairs = [_pairwise(scores[m], latency_s[m]) for m in members]
+    return Metrics(
+        tasks=len(members),
+        programs=len(scores),
+        top1=ratio([top_k(scores[m], latency_s[m], 1) for m in members]),
+        top5=ratio([top_k(scores[m], latency_s[m], 5) for m in members]),
+        random_top1=ratio([expected_best(latency_s[m], 1) for m in members]),
+        random_top5=ratio([expected_best(latency_s[m], 5) for m in members]),
+        pairwise_accuracy=float(np.nanmean(pairs)) if not np.isnan(pairs).all() else float("nan"),
+    )
+
+
+def top_k(scores: Floats, latency_s: Floats, k: int) -> float:
+    """Return the best latency among the k programs with the highest scores."""
+    return float(latency_s[np.argsort(-scores, kind="stable")[:k]].min())
+
+
+def expected_best(latency_s: Floats, k: int) -> float:
+    """Return the expected best latency of k programs picked at random without repetition."""
+    ordered = np.sort(latency_s)
+    n = len(ordered)
+    k = min(k, n)
+    is_the_best = comb(n - 1 - np.arange(n), k - 1) / comb(n, k)
+    return float(is_the_best @ ordered)
+
+
+def _pairwise(scores: Floats, latency_s: Floats) -> float:
+    faster = latency_s[:, None] < latency_s[None, :]
+    if not faster.any():
+        return float("nan")
+    higher = scores[:, None] > scores[None, :]
+    equal = scores[:, None] == scores[None, :]
+    return float((higher[faster] + 0.5 * equal[faster]).mean())

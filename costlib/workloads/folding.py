@@ -1,0 +1,230 @@
+"""Fold constants and batch norms of a Relax module in numpy.
+
+TVM folds constants by compiling a kernel for each and running it untuned, which takes
+minutes for the weights of a large network. What exported networks do to their weights is
+little (transpose, reshape, cast, scale), so it is done here, before TVM's own folding
+finds anything left to do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from costlib.tvm_compat import relax, tvm
+
+_FOLDABLE_DTYPES = {"bool", "int32", "int64", "float16", "float32", "float64"}
+
+_CONVOLUTIONS = {
+    f"relax.nn.{name}": layout
+    for name, layout in {
+        "conv1d": "OIW",
+        "conv2d": "OIHW",
+        "conv3d": "OIDHW",
+        "conv1d_transpose": "IOW",
+        "conv2d_transpose": "IOHW",
+        "conv3d_transpose": "IODHW",
+    }.items()
+}
+"""The convolutions a batch norm folds into, with the kernel layout that exporters use."""
+
+Fold = Callable[[Sequence[np.ndarray], Any, tuple[int, ...], str], np.ndarray]
+
+
+def _reshape(arrays: Sequence[np.ndarray], _: Any, shape: tuple[int, ...], __: str) -> np.ndarray:
+    return arrays[0].reshape(shape)
+
+
+def _elementwise(function: Callable[..., Any]) -> Fold:
+    return lambda arrays, _attrs, _shape, dtype: np.asarray(function(*arrays), dtype)
+
+
+_FOLDS: dict[str, Fold] = {
+    "relax.permute_dims": lambda arrays, attrs, _shape, _dtype: arrays[0].transpose(
+        None if attrs.axes is None else [int(axis) for axis in attrs.axes]
+    ),
+    "relax.reshape": _reshape,
+    "relax.expand_dims": _reshape,
+    "relax.squeeze": _reshape,
+    "relax.flatten": _reshape,
+    "relax.broadcast_to": lambda arrays, _attrs, shape, _dtype: np.broadcast_to(arrays[0], shape),
+    "relax.astype": lambda arrays, _attrs, _shape, dtype: arrays[0].astype(dtype),
+    "relax.add": _elementwise(np.add),
+    "relax.subtract": _elementwise(np.subtract),
+    "relax.multiply": _elementwise(np.multiply),
+    "relax.divide": _elementwise(np.divide),
+}
+
+_VIEWS = {"relax.reshape", "relax.broadcast_to", "relax.expand_dims", "relax.squeeze"}
+
+
+def fold_constants(mod: Any) -> Any:
+    """Fold batch norms and operations on constants in every Relax function of ``mod``.
+
+    A batch norm with constant parameters becomes a scale and a shift; if it follows a
+    convolution that nothing else uses, the scale goes into the weights and the shift into
+    the bias. Reshapes and broadcasts to the shape that a tensor already has disappear.
+    Look-ups that would read out of bounds for a wrong index are clipped instead; squares and
+    cubes become multiplications.
+
+    Parameters
+    ----------
+    mod
+        A Relax ``IRModule`` with its parameters bound as constants.
+
+    Returns
+    -------
+    IRModule
+        An equivalent module; what is no longer used is still in it.
+    """
+    result = tvm.IRModule(mod.functions, attrs=mod.attrs)
+    for name, function in mod.functions.items():
+        if isinstance(function, relax.Function):
+            result.update_func(name, _Folder(_count_uses(function)).visit_expr(function))
+    return result
+
+
+@relax.expr_functor.mutator
+class _Folder(relax.PyExprMutator):  # type: ignore[misc]
+    def __init__(self, uses: Counter[Any]) -> None:
+        super().__init__()
+        self.uses = uses
+
+    def visit_call_(self, call: Any) -> Any:
+        shape, dtype = static_type(call)
+        call = self.visit_expr_post_order(call)
+        name = getattr(call.op, "name", "")
+        if shape is None:
+            return call
+        if name in _VIEWS and static_type(call.args[0]) == (shape, dtype):
+            return call.args[0]
+        if name == "relax.take" and call.attrs.mode == "fast":
+            return relax.op.take(*call.args, axis=call.attrs.axis, mode="clip")
+        if name == "relax.power":
+            return self._power(call)
+        if name not in _FOLDS or dtype not in _FOLDABLE_DTYPES:
+            return call
+        operands = [arg for arg in call.args if not isinstance(arg, relax.ShapeExpr)]
+        arrays = [array for array in map(self._constant, operands) if array is not None]
+        if len(arrays) < len(operands):
+            return call
+        return _constant(_FOLDS[name](arrays, call.attrs, shape, dtype))
+
+    def _power(self, call: Any) -> Any:
+        """Multiply where the exponent is a small integer, as in the cube of a GELU."""
+        base, exponent = call.args
+        value = self._constant(exponent)
+        if value is None or value.ndim > 0 or value not in (2, 3):
+            return call
+        square = relax.op.multiply(base, base)
+        return square if value == 2 else relax.op.multiply(self.builder_.emit(square), base)
+
+    def visit_tuple_getitem_(self, item: Any) -> Any:
+        item = self.visit_expr_post_order(item)
+        norm = self._definition(item.tuple_value)
+        if item.index == 0 and _is_call(norm, "relax.nn.batch_norm"):
+            return self._fold_batch_norm(item, norm)
+        return item
+
+    def _fold_batch_norm(self, item: Any, norm: Any) -> Any:
+        data = norm.args[0]
+        shape, dtype = static_type(data)
+        parameters = [self._constant(arg) for arg in norm.args[1:5]]
+        if shape is None or any(array is None for array in parameters):
+            return item
+        gamma, beta, mean, variance = (np.asarray(array, "float64") for array in parameters)
+        scale = gamma / np.sqrt(variance + norm.attrs.epsilon)
+        shift = beta - mean * scale
+        axis = int(norm.attrs.axis) % len(shape)
+        along_axis = [-1 if i == axis else 1 for i in range(len(shape))]
+
+        def channel(values: np.ndarray) -> Any:
+            return _constant(values.astype(dtype).reshape(along_axis))
+
+        conv, bias = self._convolution(data)
+        weight = None if conv is None else self._constant(conv.args[1])
+        if weight is None or axis != 1:
+            scaled = self.builder_.emit(relax.op.multiply(data, channel(scale)))
+            return relax.op.add(scaled, channel(shift))
+        if bias is not None:
+            shift = shift + bias.astype("float64").reshape(-1) * scale
+        along_output = [1] * weight.ndim
+        along_output[str(conv.attrs.kernel_layout).index("O")] = -1
+        folded = (weight * scale.reshape(along_output)).astype(dtype)
+        scaled = relax.Call(conv.op, [conv.args[0], _constant(folded)], conv.attrs)
+        return relax.op.add(self.builder_.emit(scaled), channel(shift))
+
+    def _convolution(self, data: Any) -> tuple[Any, np.ndarray | None]:
+        """Take ``data`` apart into a convolution and the bias added to it, if it is one."""
+        definition = self._definition(data)
+        if self.uses[data] > 1:
+            return None, None
+        if _is_call(definition, "relax.add"):
+            bias = self._constant(definition.args[1])
+            shape = static_type(data)[0]
+            if (
+                bias is None
+                or shape is None
+                or bias.shape != (1, shape[1], *[1] * (len(shape) - 2))
+            ):
+                return None, None
+            conv = self._convolution(definition.args[0])[0]
+            return conv, bias
+        layout = _CONVOLUTIONS.get(getattr(getattr(definition, "op", None), "name", ""))
+        if layout is None or str(definition.attrs.kernel_layout) != layout:
+            return None, None
+        if layout[0] == "I" and definition.attrs.groups > 1:
+            return None, None
+        return definition, None
+
+    def _definition(self, expr: Any) -> Any:
+        while isinstance(expr, relax.Var):
+            bound = self.lookup_binding(expr)
+            if bound is None:
+                return expr
+            expr = bound
+        return expr
+
+    def _constant(self, expr: Any) -> np.ndarray | None:
+        expr = self._definition(expr)
+        if isinstance(expr, tvm.ir.GenericConst) and str(expr.value.dtype) in _FOLDABLE_DTYPES:
+            return np.asarray(expr.value.numpy())
+        return None
+
+
+def static_type(expr: Any) -> tuple[tuple[int, ...] | None, str]:
+    """Return (shape, dtype) of a tensor; the shape is None if it is not static."""
+    kind = expr.ty
+    shape = getattr(getattr(kind, "shape", None), "values", None)
+    if shape is None or not all(isinstance(n, tvm.tirx.IntImm) for n in shape):
+        return None, str(getattr(kind, "dtype", ""))
+    return tuple(int(n) for n in shape), str(kind.dtype)
+
+
+def _is_call(expr: Any, name: str) -> bool:
+    return isinstance(expr, relax.Call) and getattr(expr.op, "name", None) == name
+
+
+def _constant(array: np.ndarray) -> Any:
+    return relax.const(np.ascontiguousarray(array))
+
+
+def _count_uses(function: Any) -> Counter[Any]:
+    """Count how many times each variable is used."""
+    uses: Counter[Any] = Counter()
+
+    def visit(expr: Any) -> None:
+        if isinstance(expr, relax.Call):
+            uses.update(expr.args)
+        elif isinstance(expr, relax.Tuple):
+            uses.update(expr.fields)
+        elif isinstance(expr, relax.TupleGetItem):
+            uses[expr.tuple_value] += 1
+        elif isinstance(expr, relax.SeqExpr):
+            uses[expr.body] += 1
+
+    relax.analysis.post_order_visit(function, visit)
+    return uses

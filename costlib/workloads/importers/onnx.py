@@ -1,0 +1,60 @@
+"""ONNX models."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+from costlib.errors import InputError, UnsupportedModelError
+from costlib.workloads.importers.signature import input_specs
+from costlib.workloads.network import Network
+
+
+def import_onnx(path: Path) -> Network:
+    """Import an ONNX model.
+
+    Parameters
+    ----------
+    path
+        A ``.onnx`` file; weights kept in files beside it are read too.
+
+    Raises
+    ------
+    InputError
+        The file is not an ONNX model.
+    UnsupportedModelError
+        A dynamic input shape, or an operator that TVM lacks; the message names it.
+    """
+    import onnx
+    from tvm.relax.frontend.onnx import from_onnx
+
+    try:
+        model = onnx.load(str(path))
+        onnx.checker.check_model(model)
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or ["unreadable"])[0]
+        raise InputError(f"{path}: not a valid ONNX model: {reason}") from None
+    _check_static(path, model)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            mod = from_onnx(model, keep_params_in_input=False)
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+        raise UnsupportedModelError(f"{path}: TVM cannot import this model: {reason}") from None
+    return Network(path.stem, mod, input_specs(mod, str(path)))
+
+
+def _check_static(path: Path, model: Any) -> None:
+    initialised = {tensor.name for tensor in model.graph.initializer}
+    for value in model.graph.input:
+        if value.name in initialised:
+            continue
+        for axis, extent in enumerate(value.type.tensor_type.shape.dim):
+            if not extent.HasField("dim_value") or extent.dim_value < 1:
+                label = extent.dim_param or "unknown"
+                raise UnsupportedModelError(
+                    f"{path}: dimension {axis} of input '{value.name}' is dynamic ({label}); "
+                    "fix it, e.g. with onnx.tools.update_model_dims, before importing"
+                )

@@ -1,0 +1,166 @@
+"""PyTorch: ``torch.export`` programs, as objects or saved."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from costlib.errors import InputError, UnsupportedModelError
+from costlib.tvm_compat import relax
+from costlib.workloads.importers.signature import input_specs
+from costlib.workloads.network import InputSpec, Network, TorchReference
+
+
+def export_module(
+    module: Any, inputs: Sequence[InputSpec], name: str, *, reference: bool = True
+) -> Network:
+    """Export a ``torch.nn.Module`` and import the result.
+
+    Parameters
+    ----------
+    module
+        In evaluation mode; takes tensors in the order of ``inputs``.
+    inputs
+        What to export it for; the names are replaced by those of the module's arguments.
+    name
+        The network's name.
+    reference
+        Whether the network keeps the module as its PyTorch reference.
+
+    Raises
+    ------
+    UnsupportedModelError
+        ``torch.export`` cannot trace the module, or TVM lacks one of its operators.
+    """
+    import numpy as np
+    import torch
+
+    rng = np.random.default_rng(0)
+    example = tuple(torch.from_numpy(np.asarray(spec.random(rng))) for spec in inputs)
+    with _quiet(), torch.no_grad():
+        program = torch.export.export(module, example)
+    network = import_program(program, name, [spec.high for spec in inputs])
+    kept = TorchReference(module) if reference else None
+    return Network(name, network.mod, network.inputs, kept)
+
+
+def import_program(program: Any, name: str, highs: Sequence[int] = ()) -> Network:
+    """Import a ``torch.export.ExportedProgram``.
+
+    Parameters
+    ----------
+    program
+        Exported with static shapes.
+    name
+        The network's name.
+    highs
+        Exclusive upper bounds of the inputs' values, for integers.
+
+    Raises
+    ------
+    UnsupportedModelError
+        A dynamic shape, or an operator that TVM's importer lacks.
+    """
+    import torch
+    from tvm.relax.frontend.torch import from_exported_program
+
+    _check_static(program, name)
+    # Linear layers and matrix products stay whole: taken apart, they come with reshapes that
+    # keep bias and activation from being fused into them.
+    table = torch.export.default_decompositions()
+    table.pop(torch.ops.aten.linear.default, None)
+    table.pop(torch.ops.aten.matmul.default, None)
+    with _quiet():
+        lowered = program.run_decompositions(table)
+        try:
+            mod = from_exported_program(
+                lowered,
+                unwrap_unit_return_tuple=True,
+                run_ep_decomposition=False,
+                custom_convert_map=_CONVERTERS,
+            )
+        except Exception as error:
+            reason = str(error).strip().splitlines()[-1]
+            raise UnsupportedModelError(
+                f"{name}: TVM cannot import this program: {reason}"
+            ) from None
+    return Network(name, mod, input_specs(mod, name, highs))
+
+
+def import_saved(path: Path) -> Network:
+    """Import a program saved by ``torch.export.save``.
+
+    Raises
+    ------
+    InputError
+        The file is not such a program.
+    UnsupportedModelError
+        See :func:`import_program`.
+    """
+    import torch
+
+    try:
+        with _quiet():
+            program = torch.export.load(path)
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise InputError(f"{path}: not a saved torch.export program: {reason}") from None
+    return import_program(program, path.stem)
+
+
+def _reduction(operator: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    def convert(node: Any, importer: Any) -> Any:
+        data = importer.env[node.args[0]]
+        axes = list(node.args[1]) if len(node.args) > 1 else []
+        keepdims = len(node.args) > 2 and bool(node.args[2])
+        reduced = operator(data, axes or None, keepdims=keepdims)
+        return importer.block_builder.emit(reduced)
+
+    return convert
+
+
+def _cumsum(node: Any, importer: Any) -> Any:
+    dtype = str(node.meta["val"].dtype).removeprefix("torch.")
+    data, axis = node.args[:2]
+    return importer.block_builder.emit(relax.op.cumsum(importer.env[data], axis, dtype))
+
+
+_CONVERTERS = {
+    "amax.default": _reduction(relax.op.max),
+    "amin.default": _reduction(relax.op.min),
+    "cumsum.default": _cumsum,
+}
+"""What TVM's importer lacks although Relax has it, or, for sums of booleans, gets wrong."""
+
+
+def _check_static(program: Any, name: str) -> None:
+    users = set(program.graph_signature.user_inputs)
+    for node in program.graph.nodes:
+        if node.op != "placeholder" or node.name not in users:
+            continue
+        for axis, extent in enumerate(getattr(node.meta["val"], "shape", ())):
+            if not isinstance(extent, int):
+                raise UnsupportedModelError(
+                    f"{name}: dimension {axis} of input '{node.name}' is dynamic; "
+                    "export it without dynamic_shapes"
+                )
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what PyTorch says about its own insides from the user."""
+    loggers = [logging.getLogger(name) for name in ("torch", "transformers")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -1,0 +1,61 @@
+"""One entrance for everything a network can come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from costlib.errors import InputError, UnknownNameError
+from costlib.workloads import zoo
+from costlib.workloads.importers import IMPORTERS, import_file, import_module
+from costlib.workloads.network import InputSpec, Network
+from costlib.workloads.operators import build_operator, operator_names
+
+
+def load_network(source: Any, inputs: tuple[InputSpec, ...] = ()) -> Network:
+    """Load a network from wherever it comes.
+
+    Parameters
+    ----------
+    source
+        One of
+
+        - a name from the zoo, optionally with a size: ``"resnet_18@b4-r160"``;
+        - a single operator with its extents: ``"matmul 512 512 512"``;
+        - the path of an ONNX model (``.onnx``), a saved ``torch.export`` program (``.pt2``),
+          or a Relax module as TVMScript (``.py``) or TVM JSON (``.json``);
+        - a Relax ``IRModule``, a ``torch.export.ExportedProgram``, a ``torch.nn.Module``
+          (which needs ``inputs``), or a :class:`Network`, which is returned as it is.
+    inputs
+        What a ``torch.nn.Module`` takes.
+
+    Returns
+    -------
+    Network
+        Not prepared yet: see :func:`costlib.workloads.prepare_network`.
+
+    Raises
+    ------
+    UnknownNameError
+        Neither a network nor an operator has this name.
+    UnsupportedModelError
+        An operator that TVM lacks, or a dynamic shape.
+    InputError
+        A file that does not exist or is not what its name says, or a wrong operator spec.
+    """
+    if isinstance(source, Network):
+        return source
+    if not isinstance(source, (str, Path)):
+        return import_module(source, inputs)
+    name = str(source).partition("@")[0].strip()
+    if isinstance(source, str) and name in zoo.list_networks():
+        return zoo.build_network(source.strip())
+    if isinstance(source, str) and name.partition(" ")[0] in operator_names():
+        return build_operator(source)
+    path = Path(source)
+    if path.suffix in IMPORTERS:
+        return import_file(path)
+    if isinstance(source, Path) or path.suffix or path.parent != Path():
+        kinds = ", ".join(sorted(IMPORTERS))
+        raise InputError(f"{source}: the name of a file with a network ends in one of {kinds}")
+    raise UnknownNameError("network or operator", name, [*zoo.list_networks(), *operator_names()])

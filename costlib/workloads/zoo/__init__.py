@@ -1,0 +1,87 @@
+"""The zoo: networks by name, randomly initialised, nothing downloaded.
+
+A name may carry a size: ``resnet_18@b4-r160`` has a batch of four and images of 160 pixels,
+``bert_tiny@s64`` sequences of 64 tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from costlib.errors import UnknownNameError
+from costlib.workloads.network import InputSpec, Network
+from costlib.workloads.zoo import other, transformers, vision
+from costlib.workloads.zoo.registry import NetworkSpec
+
+HELD_OUT = ("resnet_50", "mobilenet_v2", "resnext_50", "bert_base", "bert_tiny")
+"""The evaluation networks: models are never trained on them, and never tuned towards them."""
+
+_SPECS = {
+    spec.name: spec
+    for spec in sorted(
+        (*vision.SPECS, *transformers.SPECS, *other.SPECS), key=lambda spec: spec.name
+    )
+}
+
+
+def list_networks(family: str | None = None) -> list[str]:
+    """List the names in the zoo, those of one family if given (``"cnn"``, ...)."""
+    return [name for name, spec in _SPECS.items() if family in (None, spec.family)]
+
+
+def network_spec(name: str) -> NetworkSpec:
+    """Look up an entry by its name, with or without a size.
+
+    Raises
+    ------
+    UnknownNameError
+        No network has this name.
+    """
+    base = name.partition("@")[0]
+    if base not in _SPECS:
+        raise UnknownNameError("network", base, _SPECS)
+    return _SPECS[base]
+
+
+def build_network(name: str) -> Network:
+    """Build a network of the zoo.
+
+    Parameters
+    ----------
+    name
+        From :func:`list_networks`, optionally with a size: ``resnet_18@b4-r160``.
+
+    Returns
+    -------
+    Network
+        With the same weights in every process, and its PyTorch reference.
+
+    Raises
+    ------
+    UnknownNameError
+        No network has this name.
+    InputError
+        The part after the ``@`` is not a size.
+    """
+    import torch
+
+    from costlib.workloads.importers.torch_export import export_module
+    from costlib.workloads.zoo.modules import randomise
+
+    spec = network_spec(name)
+    size = spec.sized(name.partition("@")[2])
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module = randomise(spec.build(size), _batch(spec.inputs(size)[0]))
+    return export_module(module, spec.inputs(size), name)
+
+
+def _batch(spec: InputSpec) -> Any:
+    """Draw a batch of two."""
+    import torch
+
+    two = replace(spec, shape=(2, *spec.shape[1:]))
+    return torch.from_numpy(two.random(np.random.default_rng(0)))

@@ -1,0 +1,214 @@
+"""Networks that ``transformers`` does not have, in plain PyTorch."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import nn
+
+CLASSES = 1000
+
+
+def randomise(model: nn.Module, example: torch.Tensor) -> nn.Module:
+    """Redraw convolutions and batch norms so that activations neither vanish nor explode.
+
+    With the usual initial values the outputs of deep networks are so small that comparing
+    them shows nothing, and batch norms do nothing at all.
+
+    Parameters
+    ----------
+    model
+        Changed in place.
+    example
+        A batch of at least two inputs, whose statistics the batch norms take.
+
+    Returns
+    -------
+    torch.nn.Module
+        The model in evaluation mode.
+    """
+    model.eval()
+    norms = []
+    for layer in model.modules():
+        if isinstance(layer, nn.modules.conv._ConvNd):
+            nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+        elif isinstance(layer, nn.modules.batchnorm._BatchNorm):
+            nn.init.uniform_(layer.weight, 0.5, 1.5)
+            nn.init.normal_(layer.bias, std=0.1)
+            layer.momentum = None
+            norms.append(layer.train())
+    if norms:
+        with torch.no_grad():
+            model(example)
+            for norm in norms:  # a channel that happened not to vary would amplify rounding
+                norm.running_var.clamp_(min=float(norm.running_var.mean()) / 4)
+    return model.eval()
+
+
+class ResNeXt(nn.Module):  # type: ignore[misc]
+    """Bottleneck residual network with grouped 3x3 convolutions.
+
+    Parameters
+    ----------
+    depths
+        Blocks in each of the four stages.
+    groups, group_width
+        Groups of the 3x3 convolutions, and channels in each in the first stage.
+    """
+
+    def __init__(self, depths: Sequence[int], groups: int, group_width: int) -> None:
+        super().__init__()
+        layers: list[nn.Module] = [*_conv_norm(3, 64, 7, stride=2), nn.ReLU()]
+        layers.append(nn.MaxPool2d(3, 2, 1))
+        channels = 64
+        for stage, depth in enumerate(depths):
+            inner, outer = groups * group_width * 2**stage, 256 * 2**stage
+            for block in range(depth):
+                stride = 2 if stage > 0 and block == 0 else 1
+                main = [*_conv_norm(channels, inner, 1), nn.ReLU()]
+                main += [*_conv_norm(inner, inner, 3, stride=stride, groups=groups), nn.ReLU()]
+                main += _conv_norm(inner, outer, 1)
+                same = stride == 1 and channels == outer
+                shortcut = [] if same else _conv_norm(channels, outer, 1, stride=stride)
+                layers.append(Residual(nn.Sequential(*main), nn.Sequential(*shortcut)))
+                channels = outer
+        self.layers = nn.Sequential(*layers, *_classifier(channels))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return logits of shape ``b x 1000`` for images ``b x 3 x h x w``."""
+        return self.layers(x)
+
+
+class Residual(nn.Module):  # type: ignore[misc]
+    """The sum of two branches, then a ReLU."""
+
+    def __init__(self, main: nn.Module, shortcut: nn.Module) -> None:
+        super().__init__()
+        self.main = main
+        self.shortcut = shortcut
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return a tensor of the main branch's shape."""
+        return torch.relu(self.main(x) + self.shortcut(x))
+
+
+class Fire(nn.Module):  # type: ignore[misc]
+    """SqueezeNet's block: squeeze to few channels, expand by 1x1 and 3x3 side by side."""
+
+    def __init__(self, channels: int, squeezed: int, expanded: int) -> None:
+        super().__init__()
+        self.squeeze = nn.Conv2d(channels, squeezed, 1)
+        self.narrow = nn.Conv2d(squeezed, expanded, 1)
+        self.wide = nn.Conv2d(squeezed, expanded, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return ``b x 2*expanded x h x w``."""
+        x = torch.relu(self.squeeze(x))
+        return torch.cat([torch.relu(self.narrow(x)), torch.relu(self.wide(x))], 1)
+
+
+def squeezenet() -> nn.Module:
+    """SqueezeNet 1.1."""
+    return nn.Sequential(
+        nn.Conv2d(3, 64, 3, 2),
+        nn.ReLU(),
+        nn.MaxPool2d(3, 2),
+        Fire(64, 16, 64),
+        Fire(128, 16, 64),
+        nn.MaxPool2d(3, 2),
+        Fire(128, 32, 128),
+        Fire(256, 32, 128),
+        nn.MaxPool2d(3, 2),
+        Fire(256, 48, 192),
+        Fire(384, 48, 192),
+        Fire(384, 64, 256),
+        Fire(512, 64, 256),
+        nn.Conv2d(512, CLASSES, 1),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+    )
+
+
+def vgg(plan: Sequence[int | str]) -> nn.Module:
+    """VGG without its giant dense layers: 3x3 convolutions by width, ``"M"`` for pooling."""
+    layers: list[nn.Module] = []
+    channels = 3
+    for width in plan:
+        if isinstance(width, str):
+            layers.append(nn.MaxPool2d(2))
+        else:
+            layers += [nn.Conv2d(channels, width, 3, padding=1), nn.ReLU()]
+            channels = width
+    return nn.Sequential(*layers, *_classifier(channels))
+
+
+def dcgan_generator(noise: int, widths: Sequence[int]) -> nn.Module:
+    """DCGAN's generator: noise ``b x noise x 1 x 1`` to images ``b x 3 x 64 x 64``."""
+    layers: list[nn.Module] = [
+        nn.ConvTranspose2d(noise, widths[0], 4, bias=False),
+        nn.BatchNorm2d(widths[0]),
+        nn.ReLU(),
+    ]
+    for narrow, wide in pairwise(widths):
+        layers += [nn.ConvTranspose2d(narrow, wide, 4, 2, 1, bias=False)]
+        layers += [nn.BatchNorm2d(wide), nn.ReLU()]
+    return nn.Sequential(*layers, nn.ConvTranspose2d(widths[-1], 3, 4, 2, 1), nn.Tanh())
+
+
+def r3d(widths: Sequence[int]) -> nn.Module:
+    """Residual network over clips ``b x 3 x t x h x w``, one block a width."""
+    layers: list[nn.Module] = [
+        nn.Conv3d(3, widths[0], (3, 7, 7), (1, 2, 2), (1, 3, 3), bias=False),
+        nn.BatchNorm3d(widths[0]),
+        nn.ReLU(),
+    ]
+    for i, (channels, width) in enumerate(pairwise([widths[0], *widths])):
+        stride = 1 if i == 0 else 2
+        main = nn.Sequential(
+            nn.Conv3d(channels, width, 3, stride, 1, bias=False),
+            nn.BatchNorm3d(width),
+            nn.ReLU(),
+            nn.Conv3d(width, width, 3, 1, 1, bias=False),
+            nn.BatchNorm3d(width),
+        )
+        shortcut = nn.Sequential(
+            nn.Conv3d(channels, width, 1, stride, bias=False), nn.BatchNorm3d(width)
+        )
+        layers.append(Residual(main, nn.Sequential() if i == 0 else shortcut))
+    head = [nn.AdaptiveAvgPool3d(1), nn.Flatten(), nn.Linear(widths[-1], 400)]
+    return nn.Sequential(*layers, *head)
+
+
+class TextConvolution(nn.Module):  # type: ignore[misc]
+    """Dilated 1-D convolutions over embedded tokens, as in WaveNet-like encoders."""
+
+    def __init__(self, vocabulary: int, width: int, dilations: Sequence[int]) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(vocabulary, width)
+        convs = [
+            nn.Sequential(nn.Conv1d(width, width, 3, padding=d, dilation=d), nn.ReLU())
+            for d in dilations
+        ]
+        self.layers = nn.Sequential(OrderedDict((f"conv{i}", conv) for i, conv in enumerate(convs)))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return ``b x width x s`` for token ids ``b x s``."""
+        return self.layers(self.embed(x).transpose(1, 2))
+
+
+def _conv_norm(
+    channels: int, width: int, kernel: int, *, stride: int = 1, groups: int = 1
+) -> list[nn.Module]:
+    padding = kernel // 2
+    return [
+        nn.Conv2d(channels, width, kernel, stride, padding, groups=groups, bias=False),
+        nn.BatchNorm2d(width),
+    ]
+
+
+def _classifier(channels: int) -> list[nn.Module]:
+    return [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, CLASSES)]

@@ -1,0 +1,86 @@
+"""The catalogue of networks: what a name stands for, and how it is built."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from costlib.errors import InputError
+from costlib.workloads.network import InputSpec
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a network's input is.
+
+    Attributes
+    ----------
+    batch
+        Samples at a time.
+    extent
+        Side of the image in pixels, or length of the sequence in tokens.
+    """
+
+    batch: int
+    extent: int
+
+
+@dataclass(frozen=True)
+class NetworkSpec:
+    """One entry of the zoo.
+
+    Attributes
+    ----------
+    name
+        What users call it.
+    family
+        ``"cnn"``, ``"transformer"``, ``"generator"`` or ``"video"``.
+    build
+        Makes the randomly initialised ``torch.nn.Module`` for a size.
+    inputs
+        Says what the module takes at that size.
+    size
+        The default size.
+    unit
+        The letter that stands for the extent in a variant's name: ``r`` (resolution) or
+        ``s`` (sequence).
+    """
+
+    name: str
+    family: str
+    build: Callable[[Size], Any]
+    inputs: Callable[[Size], tuple[InputSpec, ...]]
+    size: Size
+    unit: str
+
+    def sized(self, variant: str) -> Size:
+        """Parse the part of a name after the ``@``, such as ``b4-r160``.
+
+        Raises
+        ------
+        InputError
+            The variant is not made of a batch and an extent.
+        """
+        size = self.size
+        for piece in filter(None, variant.split("-")):
+            match = re.fullmatch(rf"([b{self.unit}])([1-9]\d*)", piece)
+            if match is None:
+                raise InputError(
+                    f"'{piece}' in '{self.name}@{variant}' is no variant of {self.name}; "
+                    f"write e.g. {self.name}@b4 or {self.name}@b1-{self.unit}{size.extent}"
+                )
+            number = int(match[2])
+            size = replace(size, **{"batch" if match[1] == "b" else "extent": number})
+        return size
+
+
+def images(size: Size) -> tuple[InputSpec, ...]:
+    """One float image of three channels, NCHW."""
+    return (InputSpec("x", "float32", (size.batch, 3, size.extent, size.extent)),)
+
+
+def tokens(vocabulary: int) -> Callable[[Size], tuple[InputSpec, ...]]:
+    """One sequence of token ids below ``vocabulary``."""
+    return lambda size: (InputSpec("x", "int64", (size.batch, size.extent), vocabulary),)

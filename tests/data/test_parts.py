@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from costlib.data import parts
+from costlib.errors import DatasetError, StorageError
+
+SCHEMA = pa.schema(
+    [
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("seconds", pa.float64()),
+        pa.field("times", pa.list_(pa.float64()), nullable=False),
+    ]
+)
+ROW = {"name": "a", "seconds": 1.5, "times": [1.0]}
+
+
+def table(*rows: dict[str, object]) -> pa.Table:
+    return parts.table_from_rows(rows or (ROW,), SCHEMA)
+
+
+def everything(folder: Path) -> list[str]:
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+
+
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "name": st.text(st.characters(exclude_categories=["Cs"])),
+            "times": st.lists(st.floats(allow_nan=False), max_size=4),
+        },
+        optional={"seconds": st.none() | st.floats(allow_nan=False)},
+    ),
+    max_size=20,
+)
+
+
+@settings(deadline=None)
+@given(rows=ROWS)
+def test_rows_come_back_as_they_were(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, object]]
+) -> None:
+    part = parts.write_part(
+        tmp_path_factory.mktemp("parts"), parts.table_from_rows(rows, SCHEMA), SCHEMA
+    )
+    expected = [{"seconds": None, **row} for row in rows]
+    assert pl.read_parquet(part).select("seconds", "name", "times").to_dicts() == [
+        {name: row[name] for name in ("seconds", "name", "times")} for row in expected
+    ]
+
+
+def test_parts_sort_by_time_of_writing(tmp_path: Path) -> None:
+    written = [parts.write_part(tmp_path / "new", table(), SCHEMA) for _ in range(20)]
+    assert written == sorted(set(written))
+    assert sorted((tmp_path / "new").glob(parts.PART_PATTERN)) == written
+
+
+def test_columns_may_come_in_any_order_and_similar_types(tmp_path: Path) -> None:
+    other = pa.table({"times": [[1]], "seconds": [2], "name": ["a"]})
+    part = parts.write_part(tmp_path, other, SCHEMA)
+    assert parts.part_fault(part, SCHEMA) is None
+    assert pl.read_parquet(part).to_dicts() == [{"name": "a", "seconds": 2.0, "times": [1.0]}]
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({**ROW, "nmae": "a"}, "no such column: nmae"),
+        ({"name": "a"}, "column 'times' may not be null"),
+        ({**ROW, "name": None}, "column 'name' may not be null"),
+        ({**ROW, "seconds": "fast"}, "column 'seconds' takes double"),
+        ({**ROW, "name": "\ud800"}, "column 'name' takes string"),
+        ({**ROW, "times": 3}, "column 'times' takes list"),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused(bad: dict[str, object], message: str) -> None:
+    with pytest.raises(DatasetError, match=message):
+        table(ROW, bad)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pa.table({"name": ["a"], "seconds": [1.0]}),
+        pa.table({"name": ["a"], "seconds": [1.0], "times": [[1.0]], "more": [1]}),
+        pa.table({"name": ["a"], "seconds": ["fast"], "times": [[1.0]]}),
+        pa.table({"name": pa.nulls(1, pa.string()), "seconds": [1.0], "times": [[1.0]]}),
+    ],
+)
+def test_tables_that_do_not_fit_leave_nothing(tmp_path: Path, bad: pa.Table) -> None:
+    with pytest.raises(DatasetError):
+        parts.write_part(tmp_path, bad, SCHEMA)
+    assert everything(tmp_path) == []
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.EIO])
+@pytest.mark.parametrize("call", ["fsync", "replace", "mkdir"])
+def test_a_failing_write_is_one_line_and_leaves_no_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, call: str
+) -> None:
+    parts.write_part(tmp_path, table(), SCHEMA)
+    before = everything(tmp_path)
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    owner = os if call == "fsync" else Path
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, call, fail)
+        with pytest.raises(StorageError) as caught:
+            parts.write_part(tmp_path / "sub", table(), SCHEMA, tmp_path / "scratch")
+    assert str(tmp_path / "sub") in str(caught.value)
+    assert os.strerror(code).lower() in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert everything(tmp_path) == before
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = shutil.which("mount")
+    command = [mount or "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)]
+    if mount is None or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("cannot mount a small file system here")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_full_disk(small_disk: Path) -> None:
+    part = parts.write_part(small_disk / "t", table(), SCHEMA)
+    before = everything(small_disk)
+    with pytest.raises(StorageError, match=r"no space left.*free some space"):
+        parts.write_file(small_disk / "t" / "big", os.urandom(200_000), small_disk / "scratch")
+    with pytest.raises(StorageError, match="no space left"):
+        parts.write_file(part, os.urandom(200_000))
+    assert everything(small_disk) == before
+    assert pl.read_parquet(part).height == 1
+
+
+def test_a_file_where_a_folder_should_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot write"):
+        parts.write_json(tmp_path / "file" / "x.json", {})
+
+
+def test_json_is_replaced_in_one_step(tmp_path: Path) -> None:
+    file = tmp_path / "x.json"
+    parts.write_json(file, {"a": 1})
+    parts.write_json(file, {"a": 2})
+    assert file.read_text() == '{\n  "a": 2\n}\n'
+    assert everything(tmp_path) == ["x.json"]
+
+
+def test_only_what_dead_writers_left_is_removed(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from costlib.data import parts;"
+        "kept = parts._open_scratch(Path(sys.argv[1])); print(kept[0].name, flush=True);"
+        "time.sleep(60)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        name = writer.stdout.readline().strip()
+        parts.remove_stale(tmp_path)
+        assert everything(tmp_path) == [name]
+        writer.kill()
+        writer.wait()
+    parts.remove_stale(tmp_path)
+    assert everything(tmp_path) == []
+
+
+def test_a_lock_is_exclusive_and_ends_with_its_body(tmp_path: Path) -> None:
+    code = "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), 6)"
+    attempt = [sys.executable, "-c", code, str(tmp_path)]
+    with parts.locked(tmp_path):
+        assert subprocess.run(attempt, capture_output=True, check=False).returncode != 0
+    assert subprocess.run(attempt, check=False).returncode == 0
+
+
+def test_part_fault(tmp_path: Path) -> None:
+    part = parts.write_part(tmp_path, table(), SCHEMA)
+    assert parts.part_fault(part, SCHEMA) is None
+    assert parts.part_fault(part, SCHEMA.append(pa.field("later", pa.int64()))) is None
+    other = SCHEMA.set(1, pa.field("seconds", pa.string()))
+    assert parts.part_fault(part, other) == "has a column 'seconds' of Float64 instead of String"
+    whole = part.read_bytes()
+    for length in (0, 3, len(whole) // 2, len(whole) - 1):
+        part.write_bytes(whole[:length])
+        with pytest.raises(DatasetError, match=r"part-.*is damaged.*costlib dataset verify"):
+            parts.check_part(part, SCHEMA)

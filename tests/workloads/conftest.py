@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from costlib.hardware import Hardware
+from costlib.tvm_compat import relax, tvm
+from costlib.workloads import prepare_network
+
+
+@pytest.fixture(scope="session")
+def hardware():
+    return Hardware.local(num_cores=1)
+
+
+@pytest.fixture
+def run(hardware):
+    """Compile a network untuned and return its outputs for the inputs."""
+
+    def compiled(network, inputs):
+        with tvm.transform.PassContext(opt_level=3):
+            program = tvm.compile(
+                prepare_network(network, hardware), target=hardware.tvm_target()
+            )
+        machine = relax.VirtualMachine(program, tvm.cpu())
+        outputs = machine["main"](*[tvm.runtime.tensor(array) for array in inputs])
+        outputs = [outputs] if isinstance(outputs, tvm.runtime.Tensor) else outputs
+        return [output.numpy() for output in outputs]
+
+    return compiled
+
+
+@pytest.fixture
+def check(run):
+    """Compare a compiled network with PyTorch to float32 rounding."""
+
+    def compare(network):
+        inputs = network.random_inputs(0)
+        assert network.reference is not None
+        for ours, theirs in zip(run(network, inputs), network.reference(inputs), strict=True):
+            scale = np.abs(theirs).max()
+            assert scale > 1e-3
+            np.testing.assert_allclose(ours, theirs, atol=2e-5 * max(scale, 1.0), rtol=1e-4)
+
+    return compare

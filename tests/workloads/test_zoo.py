@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import pytest
+
+from costlib.errors import InputError, UnknownNameError
+from costlib.workloads import HELD_OUT, extract_tasks, list_networks, load_network
+from costlib.workloads.zoo import network_spec
+from costlib.workloads.zoo.registry import Size
+
+
+def test_held_out_networks_exist():
+    assert set(HELD_OUT) <= set(list_networks())
+
+
+def test_families():
+    assert "resnet_18" in list_networks("cnn")
+    assert "resnet_18" not in list_networks("transformer")
+    assert sorted(list_networks()) == list_networks()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bert_tiny",
+        "dcgan",
+        "gpt2_mini@s16",
+        "mobilenet_v2@r64",
+        "r3d@r16",
+        "regnet_y_400mf@r64",
+        "resnext_50@r32",
+        "squeezenet@r64",
+        "textcnn@s32",
+    ],
+)
+def test_compiled_networks_agree_with_pytorch(name, check):
+    check(load_network(name))
+
+
+def test_same_name_same_weights():
+    first, second = load_network("dcgan"), load_network("dcgan")
+    inputs = first.random_inputs(1)
+    (a,), (b,) = first.reference(inputs), second.reference(inputs)
+    assert (a == b).all()
+
+
+def test_variants():
+    network = load_network("textcnn@b2-s16")
+    assert network.name == "textcnn@b2-s16"
+    assert network.inputs[0].shape == (2, 16)
+    assert network_spec("resnet_18@b4").sized("b4-r160") == Size(4, 160)
+    assert network_spec("resnet_18").sized("") == Size(1, 224)
+
+
+@pytest.mark.parametrize("variant", ["x3", "b0", "s64", "b4-", "r-1", "b4r160"])
+def test_bad_variants_say_how_to_write_them(variant):
+    if variant == "b4-":
+        assert network_spec("resnet_18").sized(variant) == Size(4, 224)
+        return
+    with pytest.raises(InputError, match="resnet_18@b4"):
+        network_spec("resnet_18").sized(variant)
+
+
+def test_unknown_network():
+    with pytest.raises(UnknownNameError, match="did you mean resnet_18"):
+        network_spec("resnet18")
+
+
+def test_batch_changes_the_tasks(hardware):
+    one = {task.workload_id for task in extract_tasks("textcnn@s16", hardware)}
+    two = {task.workload_id for task in extract_tasks("textcnn@b2-s16", hardware)}
+    assert not one & two
