@@ -8,7 +8,7 @@ import typer
 
 from costlib import __version__
 from costlib.cli import collect, dataset, hardware, models, tasks, train, tune
-from costlib.errors import CostlibError
+from costlib.errors import CostlibError, StorageError
 
 app = typer.Typer(
     name="costlib",
@@ -16,6 +16,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
+    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("hardware")(hardware.hardware)
@@ -47,20 +48,15 @@ def _root(
 def run() -> int:
     """Run the command line and return its exit code."""
     try:
-        result = app(standalone_mode=False)
-        return result if isinstance(result, int) else 0
+        app()
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 0
     except CostlibError as error:
         return _fail(" ".join(str(error).split()), error.exit_code)
-    except typer.TyperException as error:
-        error.show()
-        return error.exit_code
-    except (KeyboardInterrupt, typer.Abort):
-        return _fail("stopped; what was measured so far is saved", 130)
-    except BrokenPipeError:
-        return 0
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
-        return _fail(f"{error.strerror or error}{where}", 4)
+        return _fail(f"{error.strerror or error}{where}", StorageError.exit_code)
+    return 0
 
 
 def _fail(message: str, code: int) -> int:

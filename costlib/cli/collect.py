@@ -20,7 +20,7 @@ def collect(
         typer.Argument(help="Networks, operators (quoted) or files, as for `costlib tasks`."),
     ],
     out: Annotated[Path, typer.Option(help="The dataset's folder; made if it does not exist.")],
-    programs: Annotated[int, typer.Option(help="Programs of each task.", min=1)] = 64,
+    programs: Annotated[int, typer.Option(help="Programs of each task.")] = 64,
     seed: Seed = 0,
     mcpu: Mcpu = None,
     cores: Cores = None,

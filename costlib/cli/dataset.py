@@ -29,14 +29,14 @@ def info(path: Folder, as_json: Json = False) -> None:
         return
     rows = []
     for key, value in values.items():
-        if isinstance(value, dict):
-            value = ", ".join(f"{name}: {count}" for name, count in value.items())
-        rows.append((key, value))
+        is_count = isinstance(value, dict)
+        text = ", ".join(f"{name}: {n}" for name, n in value.items()) if is_count else value
+        rows.append((key, text))
     print_table(str(path), ["property", "value"], rows)
 
 
 @app.command("verify")
-def verify(path: Folder, as_json: Json = False) -> int:
+def verify(path: Folder, as_json: Json = False) -> None:
     """Prove a dataset sound, or name what is not; exits with 1 if anything is wrong.
 
     Example: `costlib dataset verify datasets/cpu-sample`
@@ -51,4 +51,4 @@ def verify(path: Folder, as_json: Json = False) -> int:
         for problem in problems:
             typer.echo(str(problem))
         typer.echo(f"{path}: {len(problems) or 'no'} problem{'s' * (len(problems) != 1)}")
-    return 1 if problems else 0
+    raise typer.Exit(1 if problems else 0)

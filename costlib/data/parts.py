@@ -94,8 +94,13 @@ def write_part(
     """
     buffer = pa.BufferOutputStream()
     try:
+        # Arrow's own copy of the schema would double the size of a small part.
         pq.write_table(
-            _conform(table, schema), buffer, compression="zstd", write_page_checksum=True
+            _conform(table, schema),
+            buffer,
+            compression="zstd",
+            write_page_checksum=True,
+            store_schema=False,
         )
     except pa.ArrowInvalid as error:
         raise DatasetError(f"rows do not fit the table: {error}") from error

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-import polars as pl
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from costlib.identity import content_id
 
@@ -29,35 +28,35 @@ def held_out_tasks(workload_ids: Iterable[str], share: float, seed: int = 0) -> 
     return set(ranked[:count])
 
 
-def near_duplicates(workloads: pl.DataFrame, excluded: Iterable[str]) -> set[str]:
-    """Find workloads that are held out, or nearly equal to one that is.
+class WorkloadKey(NamedTuple):
+    """A workload's id, and what nearly equal workloads have in common.
 
-    Nearly equal means the same computation by name and the same argument shapes up to the batch,
-    the first axis of the first argument and whatever equals it.
+    Two workloads are nearly equal if they compute the same by name, on arguments of the same
+    shapes up to the batch: the first extent of the first argument, wherever it comes first.
+    """
 
-    Parameters
-    ----------
-    workloads
-        Columns ``workload_id``, ``name`` and ``arguments`` of a dataset, held-out ones included.
-    excluded
-        Ids of the held-out workloads.
+    workload_id: str
+    name: str
+    shapes: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, workload_id: str, name: str, shapes: Iterable[Sequence[int]]) -> WorkloadKey:
+        """Make the key of a workload from the shapes of its arguments, results last."""
+        listed = [tuple(shape) for shape in shapes]
+        batch = listed[0][:1] if listed else ()
+        without = [shape[1:] if shape[:1] == batch else shape for shape in listed]
+        return cls(workload_id, name, tuple(without))
+
+
+def overlapping(candidates: Iterable[WorkloadKey], excluded: Iterable[WorkloadKey]) -> set[str]:
+    """Find the workloads that equal, or nearly equal, one that must not be trained on.
 
     Returns
     -------
     set of str
-        Ids to leave out of training.
+        Ids of those among ``candidates``.
     """
-    excluded = set(excluded)
-    shapes = {
-        row["workload_id"]: _shape_key(row["name"], row["arguments"])
-        for row in workloads.iter_rows(named=True)
-    }
-    banned = {shapes[workload_id] for workload_id in excluded if workload_id in shapes}
-    return {i for i, key in shapes.items() if i in excluded or key in banned}
-
-
-def _shape_key(name: str, arguments: list[dict[str, object]]) -> tuple[object, ...]:
-    shapes = [tuple(argument["shape"]) for argument in arguments]  # type: ignore[arg-type]
-    batch = shapes[0][0] if shapes and shapes[0] else None
-    without = [tuple(n for n in shape[:1] if n != batch) + tuple(shape[1:]) for shape in shapes]
-    return (name, *without)
+    excluded = list(excluded)
+    ids = {key.workload_id for key in excluded}
+    likes = {key[1:] for key in excluded}
+    return {k.workload_id for k in candidates if k.workload_id in ids or k[1:] in likes}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,18 @@ class Problem(BaseModel):
     mend: str
 
 
+_MakeProblem = Callable[[Path, str, str], Problem]
+
+
+@dataclass(frozen=True)
+class _Check:
+    """``mask`` is true in the rows that ``what`` is said of."""
+
+    what: str
+    mask: pl.Expr | pl.Series
+    mend: str = _MEND_ROWS
+
+
 def verify(dataset: Dataset) -> list[Problem]:
     """Read everything in ``dataset`` and check it.
 
@@ -69,35 +82,31 @@ def _problems(dataset: Dataset) -> Iterator[Problem]:
     def problem(file: Path, what: str, mend: str) -> Problem:
         return Problem(file=str(file.relative_to(dataset.path)), what=what, mend=mend)
 
+    # Listed before the ids are read: a writer adds a program's workload and sketch first.
+    found = dataset.part_files("measurements")
     yield from _stray_files(dataset, problem)
     references = yield from _check_hardware(dataset, problem)
     workloads = yield from _check_ids(dataset, "workloads", "workload_id", problem)
     sketches = yield from _check_ids(dataset, "sketches", "sketch_id", problem)
+    row_checks = _row_checks(workloads, sketches)
     measured: dict[Path, set[str]] = {}
-    for part in dataset.part_files("measurements"):
+    for part in found:
         frame = yield from _read(part, "measurements", problem)
         if frame is None:
             continue
         seen = measured.setdefault(part.parent, set())
         checks = [
-            *_row_checks(workloads, sketches),
+            *row_checks,
             *_canary_checks(references.get(part.parent.name.removeprefix("hardware="))),
-            ("have an id that is not the hash of the program", _misnamed(frame), _MEND_ROWS),
-            (
-                "repeat a program measured on this hardware",
-                _repeated(frame["program_id"], seen),
-                _MEND_ROWS,
-            ),
+            _Check("have an id that is not the hash of the program", _misnamed(frame)),
+            _Check("repeat a program of this hardware", _repeated(frame["program_id"], seen)),
         ]
-        for what, mask, mend in checks:
-            bad = frame.filter(mask)["program_id"]
+        masks = frame.select(check.mask.alias(check.what) for check in checks)
+        for check in checks:
+            bad = frame["program_id"].filter(masks[check.what])
             if len(bad):
-                rows = f"{len(bad)} of {len(frame)} rows {what}, the first is {bad[0]}"
-                yield problem(part, rows, mend)
-
-
-_MakeProblem = Callable[[Path, str, str], Problem]
-_Check = tuple[str, pl.Expr | pl.Series, str]
+                what = f"{len(bad)} of {len(frame)} rows {check.what}, the first is {bad[0]}"
+                yield problem(part, what, check.mend)
 
 
 def _stray_files(dataset: Dataset, problem: _MakeProblem) -> Iterator[Problem]:
@@ -112,12 +121,12 @@ def _check_hardware(
 ) -> Generator[Problem, None, dict[str, CanaryTimes]]:
     """Return the references of the hardwares that are sound."""
     references = {}
-    files = set((dataset.path / "hardware").glob("*.json"))
-    folders = (dataset.path / "measurements").glob("hardware=*/")
+    folder = dataset.path / "hardware"
     needed = {
-        dataset.path / "hardware" / f"{folder.name.removeprefix('hardware=')}.json"
-        for folder in folders
+        folder / f"{part_folder.name.removeprefix('hardware=')}.json"
+        for part_folder in (dataset.path / "measurements").glob("hardware=*/")
     }
+    files = set(folder.glob("*.json"))
     for file in sorted(files | needed):
         if file not in files:
             yield problem(file, "is missing, but there are measurements on it", _MEND_HARDWARE)
@@ -197,31 +206,24 @@ def _row_checks(workloads: set[str], sketches: set[str]) -> list[_Check]:
         return ~pl.col(column).is_in([str(value) for value in values])
 
     return [
-        ("ran, but have no positive latency", ok & ~positive, _MEND_ROWS),
-        ("failed, but have a latency", ~ok & latency.is_not_null(), _MEND_ROWS),
-        ("have an unknown status", not_in("status", Status), _MEND_ROWS),
-        ("have an unknown origin", not_in("origin", Origin), _MEND_ROWS),
-        ("are of a workload that is not there", not_in("workload_id", workloads), _MEND_IDS),
-        ("are of a sketch that is not there", not_in("sketch_id", sketches), _MEND_IDS),
+        _Check("ran, but have no positive latency", ok & ~positive),
+        _Check("failed, but have a latency", ~ok & latency.is_not_null()),
+        _Check("have an unknown status", not_in("status", Status)),
+        _Check("have an unknown origin", not_in("origin", Origin)),
+        _Check("are of a workload that is not there", not_in("workload_id", workloads), _MEND_IDS),
+        _Check("are of a sketch that is not there", not_in("sketch_id", sketches), _MEND_IDS),
     ]
 
 
-def _canary_checks(reference: CanaryTimes | None) -> list[_Check]:
+def _canary_checks(reference: CanaryTimes | None) -> Iterator[_Check]:
     if reference is None:
-        return []
-    seconds = pl.element()
-    return [
-        (
+        return
+    for kind, expected in (("compute", reference.compute_s), ("memory", reference.memory_s)):
+        usual = (pl.element() / expected).is_between(1 / CANARY_RANGE, CANARY_RANGE)
+        yield _Check(
             f"have a {kind} canary over {CANARY_RANGE:g} times off its reference of {expected} s",
-            pl.col(f"canary_{kind}")
-            .list.eval(
-                ~(seconds / expected).is_between(1 / CANARY_RANGE, CANARY_RANGE) | seconds.is_null()
-            )
-            .list.any(),
-            _MEND_ROWS,
+            pl.col(f"canary_{kind}").list.eval(~usual.fill_null(False)).list.any(),
         )
-        for kind, expected in (("compute", reference.compute_s), ("memory", reference.memory_s))
-    ]
 
 
 def _misnamed(frame: pl.DataFrame) -> pl.Series:

@@ -48,7 +48,7 @@ def context_features(flops: float, hardware: Hardware) -> np.ndarray[Any, np.dty
     """Describe task and hardware as a float32 vector of length :data:`CONTEXT_FEATURES`."""
     last_cache = hardware.cache_bytes[-1] if hardware.cache_bytes else 1
     values = (flops + 1, 2.0**hardware.num_cores, hardware.vector_bits, last_cache)
-    return np.log2(np.asarray(values, "float64")).astype("float32")
+    return np.asarray(np.log2(np.asarray(values, "float64")), "float32")
 
 
 def to_batch(stores: Sequence[Stores], flops: float, hardware: Hardware) -> FeatureBatch:

@@ -87,6 +87,22 @@ class CheckJob(_Message):
     memory_bytes: int
 
 
+class NetworkJob(_Message):
+    """Call a compiled network's ``main`` for ``secs`` seconds and report its fastest call.
+
+    ``inputs`` is an ``.npz`` file with the arguments in order; with ``outputs``, the results
+    are written to such a file.
+    """
+
+    kind: Literal["network"] = "network"
+    path: str
+    inputs: str
+    outputs: str | None = None
+    secs: float
+    timeout_secs: float = 120.0
+    memory_bytes: int = 16 << 30
+
+
 class CanaryJob(_Message):
     """Time the canaries alone, ``samples`` times."""
 
@@ -96,7 +112,7 @@ class CanaryJob(_Message):
     memory_bytes: int = 1 << 30
 
 
-Job = BuildJob | RunJob | CheckJob | CanaryJob
+Job = BuildJob | RunJob | CheckJob | NetworkJob | CanaryJob
 
 
 class Timing(_Message):

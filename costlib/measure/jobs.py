@@ -8,15 +8,24 @@ from __future__ import annotations
 import functools
 import math
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from costlib.measure.canary import Canary
-from costlib.measure.config import Arguments, BuildJob, CanaryJob, CheckJob, RunJob, Timing
+from costlib.measure.config import (
+    Arguments,
+    BuildJob,
+    CanaryJob,
+    CheckJob,
+    NetworkJob,
+    RunJob,
+    Timing,
+)
 from costlib.schema import CanaryTimes
-from costlib.tvm_compat import tvm
+from costlib.tvm_compat import relax, tvm
 from costlib.tvm_compat.api import build_library, module_from_json
 
 RELATIVE_TOLERANCE = 1e-3
@@ -84,6 +93,34 @@ def check(job: CheckJob) -> None:
         error = float(np.max(np.abs(expected.astype("float64") - actual), initial=0)) / scale
         if not error <= RELATIVE_TOLERANCE:
             raise ValueError(f"output differs from the unscheduled program's by {error:.2e}")
+
+
+def run_network(job: NetworkJob, canary: Canary) -> Timing:
+    """Time a compiled network: its fastest call."""
+    machine = relax.VirtualMachine(tvm.runtime.load_module(job.path), tvm.cpu())
+    main = machine["main"]
+    with np.load(job.inputs, allow_pickle=False) as arrays:
+        inputs = [tvm.runtime.tensor(arrays[name]) for name in arrays.files]
+    outputs = main(*inputs)
+    if job.outputs is not None:
+        results = [outputs] if hasattr(outputs, "numpy") else list(outputs)
+        np.savez(job.outputs, *[result.numpy() for result in results])
+    before = canary.measure()
+    secs = fastest_call(lambda: main(*inputs), job.secs)
+    return _timing([_Repeat(secs, before, canary.measure())], raced=False)
+
+
+def fastest_call(call: Callable[[], Any], secs: float) -> float:
+    """Call again and again for a while, at least once; return the seconds of the fastest call."""
+    fastest = math.inf
+    end = time.perf_counter() + secs
+    while True:
+        start = time.perf_counter()
+        call()
+        stop = time.perf_counter()
+        fastest = min(fastest, stop - start)
+        if stop >= end:
+            return fastest
 
 
 def sample_canary(job: CanaryJob, canary: Canary) -> Timing:

@@ -31,7 +31,16 @@ from pydantic import Field, TypeAdapter
 from costlib.hardware import make_target
 from costlib.measure import jobs
 from costlib.measure.canary import Canary, build_canary
-from costlib.measure.config import BuildJob, CanaryJob, CheckJob, Job, Outcome, RunJob, Timing
+from costlib.measure.config import (
+    BuildJob,
+    CanaryJob,
+    CheckJob,
+    Job,
+    NetworkJob,
+    Outcome,
+    RunJob,
+    Timing,
+)
 
 _JOB: TypeAdapter[Job] = TypeAdapter(Annotated[Job, Field(discriminator="kind")])
 _PR_SET_PDEATHSIG = 1
@@ -191,6 +200,8 @@ class _Server:
             jobs.check(job)
         elif isinstance(job, CanaryJob):
             return jobs.sample_canary(job, self.canary)
+        elif isinstance(job, NetworkJob):
+            return jobs.run_network(job, self.canary)
         else:
             return jobs.run(job, self.canary)
         return None

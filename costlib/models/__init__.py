@@ -1,4 +1,4 @@
-"""Cost models: arrays (:mod:`costlib.features.batch`) in, scores out. Nothing here knows TVM or datasets.
+"""Cost models: arrays (:mod:`costlib.features.batch`) in, scores out; neither TVM nor datasets.
 
 - :mod:`~costlib.models.base`: what every cost model can do;
 - :mod:`~costlib.models.gbdt`: gradient-boosted trees.

@@ -41,7 +41,8 @@ class CorrectedModel:
         scores = self.base.predict(batch)
         if self._correction is None or len(batch) == 0:
             return scores
-        return scores + np.asarray(self._correction.predict(_columns(batch, scores)), "float64")
+        correction = self._correction.predict(_columns(batch, scores))
+        return np.asarray(scores + correction, "float64")
 
     def refit(
         self,

@@ -1,9 +1,7 @@
-"""Networks compiled to a shared library: built, saved, loaded, called and timed."""
+"""Networks compiled to a shared library: built, saved, loaded and called."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -75,49 +73,3 @@ class CompiledNetwork:
         if not hasattr(outputs, "numpy"):
             return [output.numpy() for output in outputs]
         return [outputs.numpy()]
-
-    def timed(self, inputs: Sequence[np.ndarray]) -> Callable[[], Any]:
-        """Return a call of the network on ``inputs`` with nothing around it that takes time."""
-        main = self._machine["main"]
-        tensors = [tvm.runtime.tensor(array) for array in inputs]
-        return lambda: main(*tensors)
-
-
-def interleaved_latency_s(
-    calls: Sequence[Callable[[], Any]], *, rounds: int = 7, round_secs: float = 0.25
-) -> list[list[float]]:
-    """Time several ways to compute the same, taking turns.
-
-    Parameters
-    ----------
-    calls
-        What to time.
-    rounds
-        How many turns each gets.
-    round_secs
-        Seconds of each turn; at least two calls.
-
-    Returns
-    -------
-    list of list of float
-        For each way, the fastest call of each turn in seconds. Take the median: the turns are
-        interleaved, so a slow moment of the machine hits all ways alike.
-    """
-    results: list[list[float]] = [[] for _ in calls]
-    for _ in range(rounds):
-        for call, result in zip(calls, results, strict=True):
-            call()
-            result.append(_fastest(call, round_secs))
-    return results
-
-
-def _fastest(call: Callable[[], Any], secs: float) -> float:
-    fastest = float("inf")
-    end = time.perf_counter() + secs
-    while True:
-        start = time.perf_counter()
-        call()
-        stop = time.perf_counter()
-        fastest = min(fastest, stop - start)
-        if stop >= end:
-            return fastest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -18,12 +19,13 @@ from costlib.hardware import Hardware
 from costlib.hub import Bundle, load_pretrained
 from costlib.measure.config import MeasureConfig
 from costlib.measure.metaschedule import Builder, Runner
-from costlib.search.compiled import CompiledNetwork, interleaved_latency_s
+from costlib.search.comparison import Comparison, compare
+from costlib.search.compiled import CompiledNetwork
 from costlib.search.cost_model import PretrainedCostModel
 from costlib.search.database import open_database
 from costlib.tvm_compat import ms
-from costlib.tvm_compat.api import derived_object
-from costlib.workloads import Network, load_network, prepare_network
+from costlib.tvm_compat.api import commit_program, derived_object
+from costlib.workloads import load_network, prepare_network
 from costlib.workloads.extraction import tasks_of
 from costlib.workloads.task import Task
 
@@ -33,8 +35,12 @@ RESULT = "result.json"
 _TRIALS_PER_ROUND = 8
 """Programs measured between two rounds of search, at most."""
 
-_ROUNDS_PER_TASK = 3
+_ROUNDS_PER_TASK = 2
 """Rounds that each task should get on average, if the budget allows."""
+
+
+_NEGLIGIBLE = 5e-4
+"""Tasks below this share of the untuned network's time are left as they are."""
 
 
 class TaskResult(BaseModel):
@@ -83,19 +89,20 @@ class CurvePoint(BaseModel):
     latency_s: float | None
 
 
-class TuneResult(BaseModel):
-    """What a tuning run found; latencies are whole-network seconds, compiled and run.
+class TuneResult(Comparison):
+    """What a tuning run found, with the whole-network figures of :class:`Comparison`.
 
     Attributes
     ----------
-    latency_before_s, latency_after_s, pytorch_latency_s
-        Medians over interleaved turns, untuned, tuned, and PyTorch's on the same inputs.
-    max_abs_error
-        Largest absolute difference to PyTorch's output (to the untuned network's, for a network
-        that did not come from PyTorch).
+    trials
+        Programs measured.
+    elapsed_s
+        Seconds that everything took.
+    tasks, curve
+        What was done for each task, and each trial in order.
+    library
+        The compiled network.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     network: str
     bundle: str
@@ -103,11 +110,6 @@ class TuneResult(BaseModel):
     seed: int
     trials: int
     elapsed_s: float
-    latency_before_s: float
-    latency_after_s: float
-    pytorch_latency_s: float | None
-    max_abs_error: float
-    max_abs_output: float
     tasks: tuple[TaskResult, ...]
     curve: tuple[CurvePoint, ...]
     library: str
@@ -204,16 +206,18 @@ def tune(
     builder = Builder(hardware, config, bundle.canary(hardware.hardware_id))
     with builder.measurer as measurer:
         before_s = _untuned_latencies(tasks, measurer)
+        _commit_untuned(tasks, before_s, database)
+        chosen = _worth_tuning(tasks, before_s)
         report("tuning")
-        recorder = _Recorder(progress, started, report)
-        _search(tasks, trials, seed, bundle, hardware, builder, database, recorder, out)
-    report("compiling")
-    untuned = CompiledNetwork.build(prepared, hardware)
-    tuned = CompiledNetwork.build(prepared, hardware, database)
-    library = out / LIBRARY
-    tuned.save(library)
-    report("comparing with PyTorch")
-    comparison = _compare(network, untuned, CompiledNetwork.load(library), seed)
+        recorder = _Recorder(progress, chosen, started, report)
+        worthwhile = [tasks[i] for i in chosen]
+        _search(worthwhile, trials, seed, bundle, hardware, builder, database, recorder, out)
+        report("compiling")
+        untuned = measurer.server.folder / "untuned-network.so"
+        CompiledNetwork.build(prepared, hardware).save(untuned)
+        CompiledNetwork.build(prepared, hardware, database).save(out / LIBRARY)
+        report("comparing with PyTorch")
+        comparison = compare(network, untuned, out / LIBRARY, measurer.server, seed)
     result = TuneResult(
         network=network.name,
         bundle=bundle.name,
@@ -223,8 +227,8 @@ def tune(
         elapsed_s=time.monotonic() - started,
         tasks=tuple(_task_results(progress, before_s)),
         curve=tuple(recorder.curve),
-        library=str(library),
-        **comparison,
+        library=str(out / LIBRARY),
+        **comparison.model_dump(),
     )
     with storage_errors(out):
         (out / RESULT).write_text(result.model_dump_json(indent=2) + "\n")
@@ -285,10 +289,15 @@ class _Recorder(ms.measure_callback.PyMeasureCallback):  # type: ignore[misc]
     """Notes each trial for the curve and the progress display."""
 
     def __init__(
-        self, progress: TuneProgress, started: float, report: Callable[[str], None]
+        self,
+        progress: TuneProgress,
+        chosen: Sequence[int],
+        started: float,
+        report: Callable[[str], None],
     ) -> None:
         super().__init__()
         self.curve: list[CurvePoint] = []
+        self._chosen = chosen
         self._progress = progress
         self._started = started
         self._report = report
@@ -302,6 +311,7 @@ class _Recorder(ms.measure_callback.PyMeasureCallback):  # type: ignore[misc]
         runner_results: list[Any],
     ) -> None:
         progress = self._progress
+        task_id = self._chosen[task_id]
         for result in runner_results:
             failed = result.run_secs is None
             latency_s = None if failed else float(np.mean([float(s) for s in result.run_secs]))
@@ -327,26 +337,18 @@ def _untuned_latencies(tasks: Sequence[Task], measurer: Any) -> list[float | Non
     ]
 
 
-def _compare(
-    network: Network, untuned: CompiledNetwork, tuned: CompiledNetwork, seed: int
-) -> dict[str, Any]:
-    """Whole-network latencies and the difference of the outputs."""
-    inputs = network.random_inputs(seed)
-    reference = network.reference
-    expected = reference(inputs) if reference is not None else untuned(*inputs)
-    actual = tuned(*inputs)
-    errors = [np.max(np.abs(a - e), initial=0) for a, e in zip(actual, expected, strict=True)]
-    calls = [untuned.timed(inputs), tuned.timed(inputs)]
-    if reference is not None:
-        calls.append(reference.timed(inputs))
-    medians = [float(np.median(turns)) for turns in interleaved_latency_s(calls)]
-    return {
-        "latency_before_s": medians[0],
-        "latency_after_s": medians[1],
-        "pytorch_latency_s": medians[2] if reference is not None else None,
-        "max_abs_error": float(max(errors)),
-        "max_abs_output": float(max(np.max(np.abs(e), initial=0) for e in expected)),
-    }
+def _commit_untuned(tasks: Sequence[Task], before_s: Sequence[float | None], database: Any) -> None:
+    """Let each program as it is compete: for a tiny task it may be the fastest."""
+    for task, latency_s in zip(tasks, before_s, strict=True):
+        if latency_s is not None:
+            commit_program(database, task.mod, task.tvm_target(), latency_s)
+
+
+def _worth_tuning(tasks: Sequence[Task], before_s: Sequence[float | None]) -> list[int]:
+    """Indices of the tasks that matter; one that could not be run untuned does."""
+    shares = [math.inf if s is None else s * t.weight for s, t in zip(before_s, tasks, strict=True)]
+    total = sum(share for share in shares if share < math.inf)
+    return [i for i, share in enumerate(shares) if share >= _NEGLIGIBLE * total]
 
 
 def _task_results(progress: TuneProgress, before_s: Sequence[float | None]) -> Sequence[TaskResult]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from costlib.data.dataset import Dataset
-from costlib.data.splits import held_out_tasks, near_duplicates
-from costlib.errors import DatasetError
+from costlib.data.splits import WorkloadKey, held_out_tasks, overlapping
+from costlib.errors import DatasetError, InputError
 from costlib.models import model_class
 from costlib.models.base import CostModel
 from costlib.training.assemble import TrainingData, assemble
@@ -74,6 +74,8 @@ def fit_model(
     DatasetError
         The dataset holds fewer than two tasks.
     """
+    if not 0 < held_out_share < 1:
+        raise InputError(f"held_out_share is {held_out_share}; it must lie between 0 and 1")
     measured = dataset.scan().select(pl.col("workload_id").unique()).collect()
     ids = set(measured["workload_id"])
     if len(ids) < 2:
@@ -82,8 +84,8 @@ def fit_model(
             "one to learn from and one to be judged on"
         )
     held_out = held_out_tasks(ids, held_out_share, seed)
-    workloads = dataset.scan("workloads").select("workload_id", "name", "arguments").collect()
-    excluded = near_duplicates(workloads, held_out)
+    keys = _workload_keys(dataset)
+    excluded = overlapping(keys.values(), [keys[workload_id] for workload_id in held_out])
     data = assemble(dataset, only=ids - excluded, on_progress=on_progress)
     model = model_class(kind)()
     model.fit(data.batch, data.labels, data.groups, seed=seed)
@@ -95,6 +97,16 @@ def fit_model(
         removed=len((excluded - held_out) & ids),
         programs=len(data.labels),
     )
+
+
+def _workload_keys(dataset: Dataset) -> dict[str, WorkloadKey]:
+    columns = ("workload_id", "name", "arguments")
+    return {
+        workload_id: WorkloadKey.of(workload_id, name, [a["shape"] for a in arguments])
+        for workload_id, name, arguments in (
+            dataset.scan("workloads").select(columns).collect().iter_rows()
+        )
+    }
 
 
 def judge(model: CostModel, data: TrainingData) -> Metrics:

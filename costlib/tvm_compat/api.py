@@ -130,3 +130,15 @@ def compile_network(prepared: Any, target: Any, database: Any | None) -> Any:
             layout = [relax.transform.SplitLayoutRewritePreproc(), relax.transform.FoldConstant()]
             prepared = tvm.transform.Sequential(layout)(prepared)
         return tvm.compile(prepared, target=target)
+
+
+def commit_program(database: Any, mod: Any, target: Any, latency_s: float) -> None:
+    """Put an unscheduled module into a MetaSchedule database as a program of its own."""
+    record = ms.database.TuningRecord(
+        tvm.s_tir.Schedule(mod).trace,
+        database.commit_workload(mod),
+        [latency_s],
+        target,
+        ms.arg_info.ArgInfo.from_prim_func(mod["main"]),
+    )
+    database.commit_tuning_record(record)

@@ -78,7 +78,7 @@ def test_two_writers_and_a_reader_at_once(tmp_path: Path) -> None:
     writers = [start_writer(path, (i + 1) * 1_000_000, 30) for i in range(2)]
     seen = 1
     while any(writer.poll() is None for writer in writers):
-        height = Dataset.open(path).scan().collect().height
+        height = rows_of(path).height
         assert height >= seen
         assert (height - 1) % BATCH == 0
         plain = pl.scan_parquet(path / "measurements/**/*.parquet").select(pl.len()).collect()

@@ -19,9 +19,7 @@ def run(hardware):
 
     def compiled(network, inputs):
         with tvm.transform.PassContext(opt_level=3):
-            program = tvm.compile(
-                prepare_network(network, hardware), target=hardware.tvm_target()
-            )
+            program = tvm.compile(prepare_network(network, hardware), target=hardware.tvm_target())
         machine = relax.VirtualMachine(program, tvm.cpu())
         outputs = machine["main"](*[tvm.runtime.tensor(array) for array in inputs])
         outputs = [outputs] if isinstance(outputs, tvm.runtime.Tensor) else outputs

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from costlib.tvm_compat import ms, tirx, tvm
+from costlib.tvm_compat import ms, relax, tirx, tvm
 from costlib.workloads import extract_tasks, load_network, prepare_network
 from costlib.workloads.extraction import _readable
 
@@ -44,15 +44,19 @@ def test_resnet_is_convolutions_with_everything_fused(resnet, hardware):
     assert all(task.target == hardware.target for task in tasks)
 
 
-def test_tasks_are_the_functions_of_the_prepared_network(resnet, hardware):
-    prepared = prepare_network(resnet, hardware)
+def test_what_was_tuned_for_the_tasks_applies_to_the_network(resnet, hardware):
+    target = hardware.tvm_target()
     database = ms.database.MemoryDatabase()
     for task in extract_tasks(resnet, hardware):
-        database.commit_workload(task.mod)
-    functions = [f for f in prepared.functions.values() if isinstance(f, tirx.PrimFunc)]
+        workload = database.commit_workload(task.mod)
+        trace = tvm.s_tir.Schedule(task.mod).trace
+        record = ms.database.TuningRecord(trace, workload, [1e-3], target)
+        database.commit_tuning_record(record)
+    with target, database:
+        mod = relax.transform.MetaScheduleApplyDatabase()(prepare_network(resnet, hardware))
+    functions = [f for f in mod.functions.values() if isinstance(f, tirx.PrimFunc)]
     assert len(functions) > 10
-    for function in functions:
-        assert database.has_workload(tvm.IRModule({"main": function}))
+    assert all("tirx.is_scheduled" in function.attrs for function in functions)
 
 
 def test_weights_may_change_their_layout_and_inputs_may_not(hardware):

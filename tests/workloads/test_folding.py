@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from costlib.tvm_compat import relax
+from costlib.tvm_compat import relax, tvm
 from costlib.workloads import InputSpec, extract_tasks, load_network
 from costlib.workloads.folding import fold_constants, static_type
 
@@ -87,8 +87,9 @@ def test_shared_convolution_is_computed_once(hardware):
 def folded_output(build):
     builder = relax.BlockBuilder()
     x = relax.Var("x", relax.TensorType((4, 3), "float32"))
-    with builder.function("main", [x]), builder.dataflow():
-        output = builder.emit_output(build(builder.emit, x))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            output = builder.emit_output(build(builder.emit, x))
         builder.emit_func_output(output)
     mod = relax.transform.DeadCodeElimination()(
         relax.transform.CanonicalizeBindings()(fold_constants(builder.get()))
@@ -137,8 +138,6 @@ def test_look_ups_are_clipped(run):
 
 
 def test_static_type_of_a_dynamic_tensor_has_no_shape():
-    import tvm
-
     n = tvm.tirx.Var("n", "int64")
     assert static_type(relax.Var("x", relax.TensorType((n, 3), "float32"))) == (None, "float32")
     assert static_type(relax.Var("x", relax.TensorType((2, 3), "int8"))) == ((2, 3), "int8")

@@ -6,13 +6,10 @@ A name may carry a size: ``resnet_18@b4-r160`` has a batch of four and images of
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
 
 from costlib.errors import UnknownNameError
-from costlib.workloads.network import InputSpec, Network
+from costlib.workloads.network import Network
 from costlib.workloads.zoo import other, transformers, vision
 from costlib.workloads.zoo.registry import NetworkSpec
 
@@ -73,15 +70,9 @@ def build_network(name: str) -> Network:
 
     spec = network_spec(name)
     size = spec.sized(name.partition("@")[2])
+    inputs = spec.inputs(size)
+    example = torch.from_numpy(inputs[0].random(np.random.default_rng(0)))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        module = randomise(spec.build(size), _batch(spec.inputs(size)[0]))
-    return export_module(module, spec.inputs(size), name)
-
-
-def _batch(spec: InputSpec) -> Any:
-    """Draw a batch of two."""
-    import torch
-
-    two = replace(spec, shape=(2, *spec.shape[1:]))
-    return torch.from_numpy(two.random(np.random.default_rng(0)))
+        module = randomise(spec.build(size), example)
+    return export_module(module, inputs, name)

@@ -23,29 +23,33 @@ def randomise(model: nn.Module, example: torch.Tensor) -> nn.Module:
     model
         Changed in place.
     example
-        A batch of at least two inputs, whose statistics the batch norms take.
+        An input; batch norms bring what they get for it to a scale of about one.
 
     Returns
     -------
     torch.nn.Module
         The model in evaluation mode.
     """
-    model.eval()
-    norms = []
-    for layer in model.modules():
+    hooks = []
+    for layer in model.eval().modules():
         if isinstance(layer, nn.modules.conv._ConvNd):
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
         elif isinstance(layer, nn.modules.batchnorm._BatchNorm):
-            nn.init.uniform_(layer.weight, 0.5, 1.5)
-            nn.init.normal_(layer.bias, std=0.1)
-            layer.momentum = None
-            norms.append(layer.train())
-    if norms:
+            hooks.append(layer.register_forward_pre_hook(_randomise_norm))
+    if hooks:
         with torch.no_grad():
             model(example)
-            for norm in norms:  # a channel that happened not to vary would amplify rounding
-                norm.running_var.clamp_(min=float(norm.running_var.mean()) / 4)
-    return model.eval()
+    for hook in hooks:
+        hook.remove()
+    return model
+
+
+def _randomise_norm(norm: nn.Module, inputs: tuple[torch.Tensor]) -> None:
+    power = inputs[0].square().mean()
+    nn.init.uniform_(norm.weight, 0.5, 1.5)
+    nn.init.normal_(norm.bias, std=0.1)
+    norm.running_mean.normal_().mul_(0.1 * power.sqrt())
+    norm.running_var.uniform_(0.5, 1.5).mul_(power)
 
 
 class ResNeXt(nn.Module):  # type: ignore[misc]

@@ -1,0 +1,62 @@
+"""The tuning curve: how the network's latency fell, trial by trial."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from costlib.data.parts import storage_errors
+from costlib.search.tune import TuneResult
+
+
+def best_so_far_s(result: TuneResult) -> np.ndarray:
+    """Weighted sum of the tasks' best latencies after each trial.
+
+    Parameters
+    ----------
+    result
+        A tuning run.
+
+    Returns
+    -------
+    ndarray
+        float64 `trials + 1`, in seconds; entry 0 is before the first trial. A task that does not
+        run untuned counts from its first measured program on.
+    """
+    best = np.array([task.latency_before_s or np.nan for task in result.tasks])
+    weights = np.array([task.weight for task in result.tasks], float)
+    sums = [np.nansum(best * weights)]
+    for point in result.curve:
+        if point.latency_s is not None:
+            best[point.task] = np.nanmin([best[point.task], point.latency_s])
+        sums.append(np.nansum(best * weights))
+    return np.array(sums)
+
+
+def draw_curve(result: TuneResult, path: Path) -> Path:
+    """Draw the curve beside PyTorch's latency and write it as a PNG picture."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4.2), layout="constrained")
+    axes = figure.add_subplot()
+    curve_ms = best_so_far_s(result) * 1e3
+    axes.step(range(len(curve_ms)), curve_ms, where="post", label="best programs so far (sum)")
+    if result.pytorch_latency_s is not None:
+        axes.axhline(
+            result.pytorch_latency_s * 1e3, color="tab:orange", ls="--", label="PyTorch, measured"
+        )
+    axes.axhline(
+        result.latency_after_s * 1e3, color="tab:green", ls=":", label="tuned network, measured"
+    )
+    axes.set(
+        title=f"{result.network}, {result.trials} trials, bundle {result.bundle}",
+        xlabel="trials",
+        ylabel="latency of the network (ms)",
+        yscale="log",
+    )
+    axes.grid(alpha=0.3, which="both")
+    axes.legend(frameon=False)
+    with storage_errors(path):
+        figure.savefig(path, dpi=150)
+    return path
