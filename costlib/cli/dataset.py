@@ -49,6 +49,6 @@ def verify(path: Folder, as_json: Json = False) -> None:
         print_json([problem.model_dump(mode="json") for problem in problems])
     else:
         for problem in problems:
-            typer.echo(str(problem))
+            typer.echo(f"{problem.file}: {problem.what}; {problem.mend}")
         typer.echo(f"{path}: {len(problems) or 'no'} problem{'s' * (len(problems) != 1)}")
     raise typer.Exit(1 if problems else 0)

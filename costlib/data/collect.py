@@ -134,7 +134,7 @@ def collect(
         raise InputError("none of the tasks has anything to tune")
     dataset = Dataset.create(out)
     with Measurer(hardware, config, dataset.canary(hardware.hardware_id)) as measurer:
-        dataset.add_hardware(hardware, measurer.reference)
+        measurer.reference = dataset.add_hardware(hardware, measurer.reference)
         _register(dataset, states)
         _recall(dataset, hardware, states)
         failed = 0

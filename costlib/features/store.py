@@ -85,7 +85,7 @@ def load_features(
             len(missing) - len(computed),
             len(missing),
         )
-    _write(folder, computed)
+    _write(dataset, folder, computed)
     return known | computed
 
 
@@ -99,11 +99,12 @@ def _read(folder: Path) -> dict[str, Stores]:
     }
 
 
-def _write(folder: Path, computed: dict[str, Stores]) -> None:
+def _write(dataset: Dataset, folder: Path, computed: dict[str, Stores]) -> None:
     if not computed:
         return
     columns = [list(computed), [array.ravel() for array in computed.values()]]
-    write_part(folder, pa.Table.from_arrays([pa.array(c) for c in columns], schema=SCHEMA), SCHEMA)
+    table = pa.Table.from_arrays([pa.array(column) for column in columns], schema=SCHEMA)
+    write_part(folder, table, SCHEMA, dataset.scratch)
 
 
 def _sketches(dataset: Dataset) -> dict[str, Sketch]:

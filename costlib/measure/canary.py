@@ -129,6 +129,13 @@ def corrected_latency(
     float
         The median over the repeats of the time divided by the slow-down that the canaries saw.
     """
-    compute = np.asarray(canary_compute) / reference.compute_s
-    memory = np.asarray(canary_memory) / reference.memory_s
-    return float(np.median(np.asarray(run_secs) / np.sqrt(compute * memory)))
+    slow_downs = [
+        slow_down(CanaryTimes(compute_s=compute, memory_s=memory), reference)
+        for compute, memory in zip(canary_compute, canary_memory, strict=True)
+    ]
+    return float(np.median(np.asarray(run_secs) / slow_downs))
+
+
+def slow_down(now: CanaryTimes, reference: CanaryTimes) -> float:
+    """How many times slower than in the reference state a program runs now."""
+    return float(np.sqrt(now.compute_s / reference.compute_s * now.memory_s / reference.memory_s))

@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from costlib.schema import CanaryTimes
+
 Arguments = tuple[tuple[str, tuple[int, ...]], ...]
 """(dtype, shape) of each argument, results last."""
 
@@ -67,13 +69,17 @@ class BuildJob(_Message):
 
 
 class RunJob(_Message):
-    """Run the library at ``path``; race it against ``best_s``, the best latency known."""
+    """Run the library at ``path``; race it against ``best_s``, the best latency known.
+
+    ``reference`` is the state of the machine that ``best_s`` was corrected to.
+    """
 
     kind: Literal["run"] = "run"
     path: str
     arguments: Arguments
     config: MeasureConfig
     best_s: float | None = None
+    reference: CanaryTimes | None = None
 
 
 class CheckJob(_Message):

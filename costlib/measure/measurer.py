@@ -149,7 +149,13 @@ class Measurer:
         self, path: Path, arguments: Any, best_s: float | None = None
     ) -> tuple[Outcome, float | None]:
         """Run a built library; return the outcome and its corrected latency in seconds."""
-        job = RunJob(path=str(path), arguments=arguments, config=self.config, best_s=best_s)
+        job = RunJob(
+            path=str(path),
+            arguments=arguments,
+            config=self.config,
+            best_s=best_s,
+            reference=self.reference,
+        )
         outcome = self.server.work([job])[0]
         timing = outcome.timing
         if timing is None:

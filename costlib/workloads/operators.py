@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from costlib.errors import InputError, UnknownNameError, UnsupportedModelError
+from costlib.errors import InputError, UnknownNameError
 from costlib.workloads.network import InputSpec, Network
 
 Extents = Mapping[str, int]
@@ -158,9 +158,7 @@ def build_operator(spec: str) -> Network:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             layer = build_layer(name, arguments).eval()
-        return export_module(layer, inputs, " ".join([name, *words]))
     except (RuntimeError, ValueError) as error:
-        if isinstance(error, UnsupportedModelError):
-            raise
         reason = str(error).strip().splitlines()[0]
         raise InputError(f"'{spec}' is not possible: {reason}") from None
+    return export_module(layer, inputs, " ".join([name, *words]))

@@ -49,8 +49,9 @@ def test_what_was_tuned_for_the_tasks_applies_to_the_network(resnet, hardware):
     database = ms.database.MemoryDatabase()
     for task in extract_tasks(resnet, hardware):
         workload = database.commit_workload(task.mod)
-        trace = tvm.s_tir.Schedule(task.mod).trace
-        record = ms.database.TuningRecord(trace, workload, [1e-3], target)
+        schedule = tvm.s_tir.Schedule(task.mod)
+        schedule.get_sblock("root")  # a record without any instruction counts as invalid
+        record = ms.database.TuningRecord(schedule.trace, workload, [1e-3], target)
         database.commit_tuning_record(record)
     with target, database:
         mod = relax.transform.MetaScheduleApplyDatabase()(prepare_network(resnet, hardware))

@@ -7,7 +7,7 @@ from typing import Any
 
 from costlib.errors import InputError, UnsupportedModelError
 from costlib.tvm_compat import relax, tirx, tvm
-from costlib.tvm_compat.api import module_from_json
+from costlib.tvm_compat.api import argument_shapes, module_from_json
 from costlib.workloads.importers.signature import input_specs
 from costlib.workloads.network import Network
 
@@ -30,7 +30,7 @@ def import_relax(mod: Any, name: str) -> Network:
     """
     names = {variable.name_hint for variable in mod.get_global_vars()}
     if "main" in names and isinstance(mod["main"], tirx.PrimFunc):
-        mod = _called(mod["main"], name)
+        mod = _called(mod, name)
     return Network(name, mod, input_specs(mod, name))
 
 
@@ -72,20 +72,20 @@ def import_json(path: Path) -> Network:
     return import_relax(found, path.stem)
 
 
-def _called(function: Any, name: str) -> Any:
-    """Return a Relax module whose ``main`` calls a ``PrimFunc`` with its last buffer as output."""
-    buffers = [
-        function.buffer_map[param] for param in function.params if param in function.buffer_map
-    ]
-    if len(buffers) != len(function.params) or not buffers:
-        raise UnsupportedModelError(f"{name}: 'main' takes something besides buffers")
-    *inputs, output = [relax.TensorType(buffer.shape, buffer.dtype) for buffer in buffers]
+def _called(mod: Any, name: str) -> Any:
+    """Return a Relax module that calls a ``PrimFunc`` with its last argument as output."""
+    try:
+        *inputs, output = [relax.TensorType(shape, dtype) for dtype, shape in argument_shapes(mod)]
+    except Exception as error:
+        raise UnsupportedModelError(
+            f"{name}: 'main' takes something besides buffers of static shape: {_reason(error)}"
+        ) from None
     builder = relax.BlockBuilder()
-    variable = builder.add_func(function.without_attr("global_symbol"), name)
+    function = builder.add_func(mod["main"].without_attr("global_symbol"), "operator")
     params = [relax.Var(f"x{i}", kind) for i, kind in enumerate(inputs)]
     with builder.function("main", params):
         with builder.dataflow():
-            result = builder.emit_output(relax.call_tir(variable, params, output))
+            result = builder.emit_output(relax.call_tir(function, params, output))
         builder.emit_func_output(result)
     return builder.get()
 

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,7 @@ from costlib.workloads.importers.signature import input_specs
 from costlib.workloads.network import InputSpec, Network, TorchReference
 
 
-def export_module(
-    module: Any, inputs: Sequence[InputSpec], name: str, *, reference: bool = True
-) -> Network:
+def export_module(module: Any, inputs: Sequence[InputSpec], name: str) -> Network:
     """Export a ``torch.nn.Module`` and import the result.
 
     Parameters
@@ -28,8 +27,6 @@ def export_module(
         What to export it for; the names are replaced by those of the module's arguments.
     name
         The network's name.
-    reference
-        Whether the network keeps the module as its PyTorch reference.
 
     Raises
     ------
@@ -41,11 +38,14 @@ def export_module(
 
     rng = np.random.default_rng(0)
     example = tuple(torch.from_numpy(np.asarray(spec.random(rng))) for spec in inputs)
-    with _quiet(), torch.no_grad():
-        program = torch.export.export(module, example)
+    try:
+        with _quiet(), torch.no_grad():
+            program = torch.export.export(module, example)
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UnsupportedModelError(f"{name}: torch.export cannot trace it: {reason}") from None
     network = import_program(program, name, [spec.high for spec in inputs])
-    kept = TorchReference(module) if reference else None
-    return Network(name, network.mod, network.inputs, kept)
+    return replace(network, reference=TorchReference(module))
 
 
 def import_program(program: Any, name: str, highs: Sequence[int] = ()) -> Network:
@@ -88,7 +88,7 @@ def import_program(program: Any, name: str, highs: Sequence[int] = ()) -> Networ
             raise UnsupportedModelError(
                 f"{name}: TVM cannot import this program: {reason}"
             ) from None
-    return Network(name, mod, input_specs(mod, name, highs))
+    return Network(name, mod, input_specs(mod, name, highs), TorchReference(program.module()))
 
 
 def import_saved(path: Path) -> Network:

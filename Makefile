@@ -1,0 +1,29 @@
+# Everything installs itself into .venv on the first call.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: demo test lint clean
+
+## Tune a real network on this machine with the shipped bundle.
+demo: $(INSTALLED)
+	$(BIN)/costlib tune bert_tiny --trials 64 --seed 0 --out demo_run
+
+## Run the whole test suite, after the linters.
+test: $(INSTALLED) lint
+	$(BIN)/python -m pytest
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) demo_run
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet torch -c constraints.txt
+	$(BIN)/pip install --quiet -e '.[dev]' -c constraints.txt
+	touch $@
