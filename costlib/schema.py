@@ -6,7 +6,6 @@ ids (:mod:`costlib.identity`). See :mod:`costlib.data.dataset` for how the table
 
 from __future__ import annotations
 
-import math
 from enum import StrEnum
 from typing import Any
 
@@ -50,16 +49,11 @@ class CanaryTimes(BaseModel):
     compute_s: float
     memory_s: float
 
-    def agrees_with(self, other: CanaryTimes, share: float) -> bool:
-        """Whether both canaries are within ``share`` of another moment's."""
-        ratios = (self.compute_s / other.compute_s, self.memory_s / other.memory_s)
-        return all(abs(math.log(ratio)) <= share for ratio in ratios)
-
-    def mean_with(self, other: CanaryTimes) -> CanaryTimes:
-        """Return the average of two moments."""
+    def better_of(self, other: CanaryTimes) -> CanaryTimes:
+        """Return the smaller time of two moments, for each canary."""
         return CanaryTimes(
-            compute_s=(self.compute_s + other.compute_s) / 2,
-            memory_s=(self.memory_s + other.memory_s) / 2,
+            compute_s=min(self.compute_s, other.compute_s),
+            memory_s=min(self.memory_s, other.memory_s),
         )
 
 
@@ -101,7 +95,7 @@ MEASUREMENTS = pa.schema(
         _field("decisions", pa.string(), "the sampled decisions of the trace, JSON"),
         _field("status", pa.string(), "one of costlib.schema.Status"),
         _field("latency_s", pa.float64(), "canary-corrected; null unless ok", nullable=True),
-        _field("run_secs", pa.list_(pa.float64()), "raw seconds of one call, one per repeat"),
+        _field("run_secs", pa.list_(pa.float64()), "seconds of each repeat's fastest call"),
         _field(
             "canary_compute", pa.list_(pa.float64()), "compute canary, seconds, beside each repeat"
         ),

@@ -55,6 +55,11 @@ class MeasureServer:
     ) -> None:
         self.close()
 
+    @property
+    def pid(self) -> int:
+        """Process id of the server."""
+        return self._process.pid
+
     def close(self) -> None:
         """Stop the server and remove its libraries."""
         self._connection.close()

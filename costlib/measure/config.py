@@ -20,12 +20,13 @@ class MeasureConfig(BaseModel):
     repeats
         Timed repeats of a program that may still matter.
     repeat_secs
-        A repeat calls the program as often as fits into this many seconds, at least once.
+        A repeat calls the program as often as fits into this many seconds, at least once, and
+        counts its fastest call.
     race_factor
-        A program whose first timed call takes longer than this times the best latency known
-        for its task is not repeated. Infinity repeats them all.
+        A program whose first calls take longer than this times the best latency known for
+        its task is not repeated. Infinity repeats them all.
     max_drift
-        A repeat counts if the canaries before and after it agree to this share;
+        A repeat counts if the compute canary before and after it agree to this share;
         otherwise it is taken again.
     max_retakes
         How many repeats of one program may be taken again.
@@ -44,7 +45,7 @@ class MeasureConfig(BaseModel):
     repeats: int = Field(3, ge=1)
     repeat_secs: float = Field(0.02, ge=0)
     race_factor: float = Field(2.0, ge=1)
-    max_drift: float = Field(0.03, gt=0)
+    max_drift: float = Field(0.05, gt=0)
     max_retakes: int = Field(6, ge=0)
     build_timeout_secs: float = Field(20.0, gt=0)
     run_timeout_secs: float = Field(10.0, gt=0)
@@ -127,9 +128,9 @@ class Timing(_Message):
     Attributes
     ----------
     run_secs
-        Seconds of one call of the program, its average over the repeat.
+        Seconds of the program's fastest call in the repeat.
     canary_compute, canary_memory
-        Seconds of one call of each canary, averaged over before and after the repeat.
+        Seconds of one call of each canary, the better of before and after the repeat.
     raced
         Whether repeats were saved.
     """

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from costlib.measure.canary import Canary, slow_down
+from costlib.measure.canary import Canary, corrected_latency
 from costlib.measure.config import (
     Arguments,
     BuildJob,
@@ -31,10 +31,12 @@ from costlib.tvm_compat.api import build_library, module_from_json
 RELATIVE_TOLERANCE = 1e-3
 """Of an output against the unscheduled program's, relative to its largest element."""
 
-_MAX_CALLS = 100_000
-
-_LONG_SECS = 0.1
-"""A single call this long averages over the machine's moods, and is too dear to take again."""
+_MAX_CALLS = 10_000
+_SAMPLE_SECS = 50e-6
+_GLANCES = 2
+_GLANCE_CALLS = 4
+_GLANCE_SECS = 0.03
+"""A glance at a program takes so many calls, or this long; one that takes longer gets one."""
 
 
 def build(job: BuildJob, target: Any) -> None:
@@ -51,38 +53,40 @@ def run(job: RunJob, canary: Canary) -> Timing:
     config = job.config
     kernel = _entry(Path(job.path))
     arguments = allocate(job.arguments)
-    device = tvm.cpu()
 
     kernel(*arguments)
-    retakes = config.max_retakes
-    before = canary.measure()
-    while True:
-        first = _Repeat(_call_secs(kernel, arguments), before, canary.measure())
-        before = first.after
-        if not retakes or first.seconds > _LONG_SECS or first.is_steady(config.max_drift):
-            break
-        retakes -= 1
-    if job.best_s is not None and job.reference is not None:
-        corrected_s = first.seconds / slow_down(first.canary, job.reference)
-        if corrected_s > config.race_factor * job.best_s:
-            return _timing([first], raced=True)
-
-    calls = 1 if config.flush_cache else max(1, math.ceil(config.repeat_secs / first.seconds))
-    evaluator = functools.partial(
-        tvm.runtime.load_module(job.path).time_evaluator,
-        "main",
-        device,
-        number=min(calls, _MAX_CALLS),
-        repeat=1,
-        f_preproc="cache_flush_cpu_non_first_arg" if config.flush_cache else "",
-    )()
     taken: list[_Repeat] = []
     before = canary.measure()
+    for _ in range(_GLANCES):
+        secs = fastest_call(lambda: kernel(*arguments), _GLANCE_SECS, _GLANCE_CALLS)
+        taken.append(_Repeat(secs, before, canary.measure()))
+        before = taken[-1].after
+        if secs > _GLANCE_SECS:
+            break
+    glance = _timing(taken, raced=True)
+    if job.best_s is not None and job.reference is not None:
+        latency_s = corrected_latency(
+            glance.run_secs, glance.canary_compute, glance.canary_memory, job.reference
+        )
+        if latency_s > config.race_factor * job.best_s:
+            return glance
+
+    secs = min(glance.run_secs)
+    # One sample spans several calls of a short program: the clock must not be part of it.
+    calls = 1 if config.flush_cache else min(math.ceil(_SAMPLE_SECS / secs), _MAX_CALLS)
+    evaluator = tvm.runtime.load_module(job.path).time_evaluator(
+        "main",
+        tvm.cpu(),
+        number=calls,
+        repeat=min(max(1, round(config.repeat_secs / (calls * secs))), _MAX_CALLS),
+        f_preproc="cache_flush_cpu_non_first_arg" if config.flush_cache else "",
+    )
+    taken = []
+    retakes = config.max_retakes
     while len(taken) < config.repeats:
-        seconds = float(evaluator(*arguments).mean)
-        after = canary.measure()
-        repeat = _Repeat(seconds, before, after)
-        before = after
+        secs = min(float(sample) for sample in evaluator(*arguments).results)
+        repeat = _Repeat(secs, before, canary.measure())
+        before = repeat.after
         if retakes and not repeat.is_steady(config.max_drift):
             retakes -= 1
         else:
@@ -119,17 +123,18 @@ def run_network(job: NetworkJob, canary: Canary) -> Timing:
     return _timing([_Repeat(secs, before, canary.measure())], raced=False)
 
 
-def fastest_call(call: Callable[[], Any], secs: float) -> float:
+def fastest_call(call: Callable[[], Any], secs: float, max_calls: int = _MAX_CALLS) -> float:
     """Call again and again for a while, at least once; return the seconds of the fastest call."""
     fastest = math.inf
     end = time.perf_counter() + secs
-    while True:
+    for _ in range(max_calls):
         start = time.perf_counter()
         call()
         stop = time.perf_counter()
         fastest = min(fastest, stop - start)
         if stop >= end:
-            return fastest
+            break
+    return fastest
 
 
 def sample_canary(job: CanaryJob, canary: Canary) -> Timing:
@@ -148,10 +153,11 @@ class _Repeat:
         self.seconds = seconds
         self.before = before
         self.after = after
-        self.canary = before.mean_with(after)
+        self.canary = before.better_of(after)
 
     def is_steady(self, share: float) -> bool:
-        return self.before.agrees_with(self.after, share)
+        """Whether the compute canary stayed the same; the memory canary never quite does."""
+        return abs(math.log(self.before.compute_s / self.after.compute_s)) <= share
 
 
 def _timing(repeats: list[_Repeat], *, raced: bool) -> Timing:
@@ -165,12 +171,6 @@ def _timing(repeats: list[_Repeat], *, raced: bool) -> Timing:
 
 def _entry(path: Path) -> Any:
     return tvm.runtime.load_module(str(path))["main"]
-
-
-def _call_secs(kernel: Any, arguments: list[Any]) -> float:
-    start = time.perf_counter()
-    kernel(*arguments)
-    return time.perf_counter() - start
 
 
 @functools.cache

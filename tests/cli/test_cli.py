@@ -1,0 +1,158 @@
+"""The command line as a person uses it: really started, output and exit code looked at."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from costlib.data.dataset import Dataset
+from costlib.hub import Bundle
+
+COMMANDS = (
+    ("hardware",),
+    ("tasks",),
+    ("collect",),
+    ("dataset", "info"),
+    ("dataset", "verify"),
+    ("train",),
+    ("evaluate",),
+    ("models",),
+    ("tune",),
+)
+
+
+def costlib(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "costlib", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def succeed(*arguments: object) -> object:
+    """Run with ``--json`` and return what the last line of stdout holds."""
+    process = costlib(*arguments, "--json")
+    assert process.returncode == 0, process.stderr
+    return json.loads(process.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_an_example(command: tuple[str, ...]) -> None:
+    process = costlib(*command, "--help")
+    assert process.returncode == 0
+    assert f"costlib {' '.join(command)}" in process.stdout
+    assert "Example" in process.stdout
+
+
+def test_version() -> None:
+    import costlib as package
+
+    assert costlib("--version").stdout.strip() == f"costlib {package.__version__}"
+
+
+def test_hardware() -> None:
+    found = succeed("hardware", "--mcpu", "x86-64-v2")
+    assert isinstance(found, dict)
+    assert found["target"]["mcpu"] == "x86-64-v2"
+    assert "hardware_id" in costlib("hardware").stdout
+
+
+def test_tasks() -> None:
+    found = succeed("tasks", "matmul 32 64 16")
+    assert isinstance(found, list)
+    assert found[0].keys() >= {"workload_id", "name", "weight", "flops"}
+    assert found[0]["flops"] == 2 * 32 * 64 * 16
+
+
+def test_sources_are_listed() -> None:
+    found = succeed("tasks")
+    assert isinstance(found, dict)
+    assert "resnet_18" in found["networks"]
+    assert any(usage.startswith("matmul") for usage in found["operators"])
+
+
+def test_collect_info_verify_train_evaluate_tune(tmp_path: Path) -> None:
+    data, bundle = tmp_path / "data", tmp_path / "bundle"
+    sources = ("matmul 32 32 32", "matmul 32 64 32")
+    summary = succeed("collect", *sources, "--out", data, "--programs", 12)
+    assert isinstance(summary, dict)
+    assert (summary["measurements"], summary["tasks"]) == (24, 2)
+    assert succeed("dataset", "info", data) == summary
+    assert (data / "README.md").is_file()
+
+    metrics = succeed("train", data, "--out", bundle)
+    assert isinstance(metrics, dict)
+    assert metrics["tasks"] == 1
+    evaluated = succeed("evaluate", bundle, data)
+    assert isinstance(evaluated, dict)
+    assert evaluated["top1"] == metrics["top1"]
+
+    run = tmp_path / "run"
+    result = succeed("tune", sources[0], "--bundle", bundle, "--trials", 4, "--out", run)
+    assert isinstance(result, dict)
+    wanted = {"network", "trials", "elapsed_s", "latency_before_s", "latency_after_s"}
+    assert result.keys() >= wanted | {"pytorch_latency_s", "max_abs_error"}
+    assert result["max_abs_error"] < 1e-4
+    assert Path(result["picture"]).is_file()
+    assert Path(result["library"]).is_file()
+
+
+def test_verify_exit_codes(dataset: Dataset, tmp_path: Path) -> None:
+    import shutil
+
+    copy = Path(shutil.copytree(dataset.path, tmp_path / "copy"))
+    part = next((copy / "sketches").glob("part-*"))
+    part.write_bytes(part.read_bytes()[:50])
+    process = costlib("dataset", "verify", copy)
+    assert process.returncode == 1
+    assert part.name in process.stdout
+
+
+def test_models() -> None:
+    found = succeed("models")
+    assert isinstance(found, list)
+    assert "cpu-gbdt" in [manifest["name"] for manifest in found]
+    assert succeed("models", "none-*") == []
+
+
+def test_people_get_tables(dataset: Dataset, bundle: Bundle) -> None:
+    assert "measurements" in costlib("dataset", "info", dataset.path).stdout
+    assert "top1" in costlib("evaluate", bundle.path, dataset.path).stdout
+    assert "cpu-gbdt" in costlib("models").stdout
+    assert "MFLOP" in costlib("tasks", "softmax 8 8").stdout
+
+
+BAD = {
+    "unknown network": (("tasks", "resnet18"), "did you mean resnet_18"),
+    "unknown operator": (("tasks", "matmull 1 2 3"), "did you mean matmul"),
+    "operator without its shape": (("tasks", "matmul 1 2"), "matmul M N K"),
+    "no such file": (("tasks", "net.onnx"), "net.onnx"),
+    "no such dataset": (("dataset", "info", "no-such-folder"), "no-such-folder"),
+    "unknown bundle": (("evaluate", "cpu-gdbt", "x"), "did you mean cpu-gbdt"),
+    "zero trials": (("tune", "bert_tiny", "--trials", "0", "--out", "x"), "at least 1"),
+    "zero programs": (("collect", "matmul 8 8 8", "--out", "x", "--programs", "0"), "at least 1"),
+    "unknown processor": (("hardware", "--mcpu", "pentium9"), "pentium9"),
+    "too many cores": (("hardware", "--cores", "4096"), "4096"),
+    "unknown model": (("train", "DATASET", "--out", "x", "--model", "gbd"), "did you mean gbdt"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_clear_line(case: str, dataset: Dataset, tmp_path: Path) -> None:
+    arguments, hint = BAD[case]
+    places = {"x": tmp_path / "x", "DATASET": dataset.path}
+    process = costlib(*(places.get(argument, argument) for argument in arguments))
+    assert process.returncode not in {0, 1}
+    assert "Traceback" not in process.stderr
+    last = process.stderr.strip().splitlines()[-1]
+    assert "costlib: " in last
+    assert hint in last
+    assert not (tmp_path / "x").exists()
+
+
+def test_no_permission_to_write(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    process = costlib("collect", "matmul 8 8 8", "--out", tmp_path / "file" / "data")
+    assert process.returncode == 4
+    assert "Traceback" not in process.stderr

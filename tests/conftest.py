@@ -1,0 +1,54 @@
+"""Programs, datasets and bundles that several test folders share: small, real, made once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from costlib.data.collect import collect
+from costlib.data.dataset import Dataset
+from costlib.hardware import Hardware
+from costlib.hub import Bundle
+from costlib.hub.train import train
+from costlib.measure.config import MeasureConfig
+from costlib.workloads import Task, extract_tasks
+
+OPERATORS = ("matmul 32 32 32", "matmul 64 32 16", "softmax 32 32")
+QUICK = MeasureConfig(repeats=1, repeat_secs=0.001, max_retakes=0)
+
+
+@pytest.fixture(scope="session")
+def hardware() -> Hardware:
+    return Hardware.local()
+
+
+@pytest.fixture(scope="session")
+def matmul(hardware: Hardware) -> Task:
+    return extract_tasks("matmul 64 64 64", hardware)[0]
+
+
+@pytest.fixture(scope="session")
+def dense(hardware: Hardware) -> Task:
+    """A task whose weight may change its layout."""
+    return extract_tasks("dense 64 64 64", hardware)[0]
+
+
+@pytest.fixture(scope="session")
+def dataset(tmp_path_factory: pytest.TempPathFactory, hardware: Hardware) -> Dataset:
+    tasks = [task for operator in OPERATORS for task in extract_tasks(operator, hardware)]
+    out = tmp_path_factory.mktemp("shared") / "dataset"
+    return collect(tasks, out, programs_per_task=20, hardware=hardware, config=QUICK)
+
+
+@pytest.fixture(scope="session")
+def bundle(tmp_path_factory: pytest.TempPathFactory, dataset: Dataset) -> Bundle:
+    return train(dataset, tmp_path_factory.mktemp("bundles") / "small", held_out_share=0.3)
+
+
+@pytest.fixture
+def bundle_copy(tmp_path: Path, bundle: Bundle) -> Path:
+    """A bundle's folder that a test may damage."""
+    import shutil
+
+    return Path(shutil.copytree(bundle.path, tmp_path / "copy"))

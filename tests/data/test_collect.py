@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from costlib.data.collect import CollectProgress, collect
+from costlib.data.dataset import Dataset
+from costlib.data.verify import verify
+from costlib.errors import InputError
+from costlib.hardware import Hardware
+from costlib.measure.config import MeasureConfig
+from costlib.workloads import Task
+
+QUICK = MeasureConfig(repeats=1, repeat_secs=0.001, max_retakes=0)
+
+
+def test_collects_random_programs_and_mutations(dataset: Dataset) -> None:
+    records = dataset.scan().collect()
+    assert set(records["origin"]) == {"random", "mutation"}
+    mutations = records.filter(pl.col("origin") == "mutation")
+    assert set(mutations["parent_id"]) <= set(records["program_id"])
+    assert mutations["direction"].null_count() == 0
+    assert records["program_id"].is_unique().all()
+    canary_problems = [p for p in verify(dataset) if "canary" not in p.what]
+    assert canary_problems == []
+
+
+def test_going_on_measures_what_is_missing_and_nothing_twice(
+    tmp_path: Path, matmul: Task, hardware: Hardware
+) -> None:
+    seen: list[CollectProgress] = []
+
+    def run(programs: int) -> Dataset:
+        return collect(
+            [matmul, matmul],
+            tmp_path / "ds",
+            programs_per_task=programs,
+            hardware=hardware,
+            config=QUICK,
+            on_progress=seen.append,
+        )
+
+    run(4)
+    assert (seen[-1].done, seen[-1].total) == (4, 4)
+    dataset = run(20)
+    records = dataset.scan().collect()
+    assert len(records) == 20
+    assert records["program_id"].is_unique().all()
+    seen.clear()
+    run(20)
+    assert seen == [], "nothing was left to do"
+
+
+def test_a_small_space_ends(tmp_path: Path, hardware: Hardware) -> None:
+    from costlib.workloads import extract_tasks
+
+    tasks = extract_tasks("transpose 8 8", hardware)
+    dataset = collect(tasks, tmp_path, programs_per_task=500, hardware=hardware, config=QUICK)
+    assert 1 <= len(dataset.scan().collect()) < 500
+
+
+def test_nothing_to_tune(tmp_path: Path, hardware: Hardware) -> None:
+    with pytest.raises(InputError, match="anything to tune"):
+        collect([], tmp_path / "ds", hardware=hardware)
+    assert not (tmp_path / "ds").exists()
+
+
+def test_no_programs(tmp_path: Path, matmul: Task) -> None:
+    with pytest.raises(InputError, match="at least 1"):
+        collect([matmul], tmp_path / "ds", programs_per_task=0)
+
+
+def test_kill_loses_at_most_the_batch_in_flight(tmp_path: Path, hardware: Hardware) -> None:
+    out = tmp_path / "ds"
+    command = [sys.executable, "-m", "costlib", "collect", "matmul 32 32 32", "--out", str(out)]
+    process = subprocess.Popen([*command, "--programs", "500"], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while len(list(out.glob("measurements/*/part-*.parquet"))) < 2:
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    before = Dataset.open(out).measured(hardware.hardware_id)
+    assert len(before) >= 16
+    subprocess.run([*command, "--programs", str(len(before) + 5)], check=True, capture_output=True)
+    records = Dataset.open(out).scan().collect()
+    assert before <= set(records["program_id"])
+    assert len(records) == len(before) + 5

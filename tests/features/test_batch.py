@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from costlib.features.batch import FeatureBatch, concatenate, join
+
+COLUMNS = 3
+STORES = st.lists(
+    hnp.arrays(
+        "float32",
+        st.tuples(st.integers(1, 4), st.just(COLUMNS)),
+        elements=st.floats(-100, 100, width=32),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def batch_of(stores: list[np.ndarray]) -> FeatureBatch:
+    context = np.arange(len(stores), dtype="float32")[:, None]
+    return concatenate(stores, context)
+
+
+@given(STORES)
+def test_pooling_is_per_program(stores: list[np.ndarray]) -> None:
+    pooled = batch_of(stores).pooled()
+    assert pooled.shape == (len(stores), 3 * COLUMNS + 2)
+    for row, array, number in zip(pooled, stores, range(len(stores)), strict=True):
+        expected = [array.sum(0), array.max(0), array.mean(0), [len(array)], [number]]
+        np.testing.assert_allclose(row, np.concatenate(expected), rtol=1e-4, atol=1e-3)
+
+
+@given(STORES, STORES)
+def test_joined_batches_pool_like_their_parts(a: list[np.ndarray], b: list[np.ndarray]) -> None:
+    first, second = batch_of(a), batch_of(b)
+    joined = join([first, second])
+    assert len(joined) == len(a) + len(b)
+    np.testing.assert_array_equal(joined.pooled(), np.vstack([first.pooled(), second.pooled()]))

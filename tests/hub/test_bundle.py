@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from costlib.data.dataset import Dataset
+from costlib.errors import BundleError, DatasetError, StorageError, UnknownNameError
+from costlib.hub import Bundle, list_bundles, load_pretrained, save_bundle
+from costlib.hub.bundle import MANIFEST
+from costlib.hub.evaluate import evaluate
+from costlib.training.assemble import assemble
+
+
+def test_loading_gives_the_same_scores(bundle: Bundle, dataset: Dataset) -> None:
+    again = load_pretrained(bundle.path)
+    batch = assemble(dataset).batch
+    np.testing.assert_array_equal(again.model.predict(batch), bundle.model.predict(batch))
+
+
+def test_manifest_says_how_it_was_made(bundle: Bundle, dataset: Dataset) -> None:
+    manifest = bundle.manifest
+    assert manifest.command.startswith("costlib train ")
+    assert manifest.trained_on.tasks == 2
+    assert len(manifest.trained_on.held_out) == 1
+    assert not set(manifest.trained_on.held_out) & set(manifest.trained_on.trained)
+    assert 0 <= manifest.metrics["pairwise_accuracy"] <= 1
+    hardware_id = next(iter(dataset.hardware()))
+    assert bundle.canary(hardware_id) == dataset.canary(hardware_id)
+    assert bundle.canary("another") is None
+
+
+def test_card_shows_the_metrics(bundle: Bundle) -> None:
+    card = (bundle.path / "README.md").read_text()
+    assert card.startswith("---\nlicense: apache-2.0")
+    assert f"{bundle.manifest.metrics['top5']:.4f}" in card
+
+
+def test_a_changed_file_is_refused(bundle_copy: Path) -> None:
+    with (bundle_copy / "model" / "model.txt").open("a") as file:
+        file.write("\n")
+    with pytest.raises(BundleError, match=r"model\.txt was changed"):
+        Bundle.load(bundle_copy)
+
+
+def test_a_missing_file_is_refused(bundle_copy: Path) -> None:
+    (bundle_copy / "model" / "config.json").unlink()
+    with pytest.raises(BundleError, match=r"incomplete: model/config\.json is missing"):
+        Bundle.load(bundle_copy)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("format_version", 99, "format 99, this costlib reads 1"),
+        ("feature_version", "older", "trained on features 'older'"),
+        ("files", {"../../etc/passwd": "0"}, "outside the bundle"),
+        ("files", {"/etc/passwd": "0"}, "outside the bundle"),
+        ("model_kind", "gbd", "did you mean gbdt"),
+        ("hardware", "none", "damaged"),
+        ("surprise", 1, "damaged"),
+    ],
+)
+def test_manifests_that_do_not_fit(
+    bundle_copy: Path, key: str, value: object, message: str
+) -> None:
+    manifest = json.loads((bundle_copy / MANIFEST).read_text())
+    (bundle_copy / MANIFEST).write_text(json.dumps(manifest | {key: value}))
+    with pytest.raises((BundleError, UnknownNameError), match=message) as error:
+        Bundle.load(bundle_copy)
+    assert "\n" not in str(error.value)
+
+
+@given(st.binary(max_size=200))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+def test_garbage_manifests_are_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / MANIFEST).write_bytes(content)
+    with pytest.raises(BundleError):
+        Bundle.load(tmp_path)
+
+
+def test_saving_over_something_else_is_refused(tmp_path: Path, bundle: Bundle) -> None:
+    (tmp_path / "precious.txt").write_text("mine")
+    with pytest.raises(BundleError, match="no bundle; choose another"):
+        save_again(bundle, tmp_path)
+    assert (tmp_path / "precious.txt").read_text() == "mine"
+
+
+def test_saving_over_a_bundle_replaces_it(bundle_copy: Path, bundle: Bundle) -> None:
+    (bundle_copy / "left-over.txt").write_text("old")
+    save_again(bundle, bundle_copy)
+    assert not (bundle_copy / "left-over.txt").exists()
+    assert Bundle.load(bundle_copy).name == bundle_copy.name
+
+
+def test_a_full_disk_leaves_the_old_bundle(
+    bundle_copy: Path, bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(type(bundle.model), "save", full)
+    with pytest.raises(StorageError) as error:
+        save_again(bundle, bundle_copy)
+    assert "\n" not in str(error.value)
+    Bundle.load(bundle_copy)
+    assert [path.name for path in bundle_copy.parent.iterdir()] == [bundle_copy.name]
+
+
+def save_again(bundle: Bundle, out: Path) -> None:
+    manifest = bundle.manifest
+    save_bundle(
+        out,
+        bundle.model,
+        command=manifest.command,
+        seed=manifest.seed,
+        hardware=manifest.hardware,
+        trained_on=manifest.trained_on,
+        metrics=manifest.metrics,
+    )
+
+
+def test_evaluation_is_on_unseen_tasks(bundle: Bundle, dataset: Dataset) -> None:
+    found = evaluate(bundle, dataset)
+    assert found.tasks == 1
+    assert found.top1 == bundle.manifest.metrics["top1"]
+    assert evaluate(bundle, dataset, everything=True).tasks == 3
+
+
+def test_a_dataset_that_was_all_trained_on(
+    bundle: Bundle, dataset: Dataset, tmp_path: Path
+) -> None:
+    copy = Dataset.open(shutil.copytree(dataset.path, tmp_path / "copy"))
+    held_out = set(bundle.manifest.trained_on.held_out)
+    for part in (copy.path / "measurements").rglob("part-*.parquet"):
+        import polars as pl
+
+        if set(pl.read_parquet(part)["workload_id"]) & held_out:
+            part.unlink()
+    with pytest.raises(DatasetError, match="trained on all tasks"):
+        evaluate(bundle, copy)
+
+
+def test_shipped_bundles_load() -> None:
+    assert "cpu-gbdt" in list_bundles()
+    for name in list_bundles():
+        assert load_pretrained(name).name == name
+
+
+def test_patterns() -> None:
+    assert set(list_bundles("cpu-*")) <= set(list_bundles())
+    assert list_bundles("no-such-*") == {}
+
+
+def test_unknown_bundle() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean cpu-gbdt"):
+        load_pretrained("cpu-gdbt")
+
+
+def test_a_file_is_no_bundle(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BundleError, match="is a file"):
+        load_pretrained(tmp_path / "file")

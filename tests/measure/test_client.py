@@ -1,0 +1,151 @@
+"""The fork server: programs that misbehave cost one record and nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from costlib.errors import MeasureError
+from costlib.hardware import Hardware
+from costlib.measure.client import MeasureServer
+from costlib.measure.config import BuildJob, CanaryJob, CheckJob, Job, MeasureConfig, RunJob
+from costlib.tvm_compat.api import argument_shapes, module_to_json
+from costlib.workloads import Task
+
+SCALAR = (("float32", (1,)),)
+QUICK = MeasureConfig(repeats=1, repeat_secs=0.001, run_timeout_secs=3, memory_bytes=1 << 30)
+
+MISBEHAVIOUR = {
+    "crashes": "*(volatile int*)0 = 1;",
+    "hangs": "for (;;) {}",
+    "exits": "extern void _exit(int); _exit(3);",
+    "eats_memory": (
+        "extern void* malloc(unsigned long); char* p;"
+        "for (;;) { p = malloc(1 << 26); if (!p) { *(volatile int*)0 = 1; }"
+        "for (int i = 0; i < (1 << 26); i += 4096) p[i] = 1; }"
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def server(hardware: Hardware) -> Iterator[MeasureServer]:
+    with MeasureServer(hardware.target) as server:
+        yield server
+
+
+def build_job(server: MeasureServer, task: Task, name: str, timeout_secs: float = 30) -> BuildJob:
+    return BuildJob(
+        mod_json=module_to_json(task.mod),
+        path=str(server.folder / name),
+        timeout_secs=timeout_secs,
+        memory_bytes=4 << 30,
+    )
+
+
+def compile_c(folder: Path, name: str, body: str) -> Path:
+    """A library whose ``main`` does what ``body`` says, callable like TVM's."""
+    import subprocess
+
+    source = folder / f"{name}.c"
+    source.write_text(
+        "int __tvm_ffi_main(void* s, void* args, int n, void* result) { " + body + " return 0; }"
+    )
+    library = folder / f"{name}.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    return library
+
+
+def test_builds_and_runs(server: MeasureServer, matmul: Task) -> None:
+    build = build_job(server, matmul, "a.so")
+    assert server.work([build])[0].error is None
+    run = RunJob(path=build.path, arguments=argument_shapes(matmul.mod), config=QUICK)
+    outcome = server.work([run])[0]
+    assert outcome.error is None
+    assert outcome.timing is not None
+    assert len(outcome.timing.run_secs) == len(outcome.timing.canary_compute) == QUICK.repeats
+    assert 0 < outcome.timing.run_secs[0] < 1
+
+
+def test_outcomes_come_in_order(server: MeasureServer, matmul: Task) -> None:
+    done: list[int] = []
+    jobs: list[Job] = [build_job(server, matmul, f"{i}.so") for i in range(5)]
+    jobs[2] = BuildJob(mod_json="{", path="x", timeout_secs=10, memory_bytes=1 << 30)
+    outcomes = server.work(jobs, on_done=lambda index, _: done.append(index))
+    assert [outcome.error is None for outcome in outcomes] == [True, True, False, True, True]
+    assert sorted(done) == list(range(5))
+
+
+@pytest.mark.parametrize("name", MISBEHAVIOUR)
+def test_misbehaving_program_costs_one_record(
+    server: MeasureServer, matmul: Task, name: str
+) -> None:
+    library = compile_c(server.folder, name, MISBEHAVIOUR[name])
+    bad = RunJob(path=str(library), arguments=SCALAR, config=QUICK)
+    good = build_job(server, matmul, f"after-{name}.so")
+    pid = server.pid
+    outcomes = server.work([bad, good])
+    assert outcomes[0].error is not None
+    assert "\n" not in outcomes[0].error
+    assert outcomes[0].timed_out == (name == "hangs")
+    assert outcomes[1].error is None
+    assert server.pid == pid
+
+
+def test_build_that_takes_too_long(server: MeasureServer, matmul: Task) -> None:
+    outcome = server.work([build_job(server, matmul, "slow.so", timeout_secs=0.001)])[0]
+    assert outcome.timed_out
+    assert not (server.folder / "slow.so").exists()
+
+
+def test_missing_library(server: MeasureServer) -> None:
+    job = RunJob(path=str(server.folder / "none.so"), arguments=SCALAR, config=QUICK)
+    assert server.work([job])[0].error is not None
+
+
+def test_check_finds_a_wrong_output(server: MeasureServer, matmul: Task) -> None:
+    right, other = (build_job(server, matmul, name) for name in ("right.so", "other.so"))
+    assert [outcome.error for outcome in server.work([right, other])] == [None, None]
+    wrong = compile_c(server.folder, "wrong", "")
+
+    def check(path: str) -> str | None:
+        job = CheckJob(
+            path=path,
+            reference_path=right.path,
+            arguments=argument_shapes(matmul.mod),
+            timeout_secs=10,
+            memory_bytes=1 << 30,
+        )
+        return server.work([job])[0].error
+
+    assert check(other.path) is None
+    assert "differs" in str(check(str(wrong)))
+
+
+def test_canaries(server: MeasureServer) -> None:
+    timing = server.work([CanaryJob(samples=3)])[0].timing
+    assert timing is not None
+    assert all(0 < secs < 1 for secs in (*timing.canary_compute, *timing.canary_memory))
+
+
+def test_a_server_that_dies_is_started_again(hardware: Hardware, matmul: Task) -> None:
+    with MeasureServer(hardware.target) as server:
+        os.kill(server.pid, signal.SIGKILL)
+        outcome = server.work([build_job(server, matmul, "again.so")])[0]
+        assert outcome.error is None
+
+
+def test_a_server_that_cannot_start() -> None:
+    with pytest.raises(MeasureError, match="did not start"):
+        MeasureServer({"kind": "no-such-kind"})
+
+
+def test_children_die_with_the_caller(hardware: Hardware) -> None:
+    with MeasureServer(hardware.target) as server:
+        pid, folder = server.pid, server.folder
+    assert not folder.exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from costlib.errors import MeasureError
+from costlib.hardware import Hardware
+from costlib.measure.config import MeasureConfig
+from costlib.measure.measurer import Candidate, Measurer
+from costlib.schema import Status
+from costlib.space.design_space import DesignSpace
+from costlib.tvm_compat import tvm
+from costlib.workloads import Task
+
+CONFIG = MeasureConfig(repeats=2, repeat_secs=0.001, max_retakes=0, check_output=True)
+
+
+@pytest.fixture(scope="module")
+def measurer(hardware: Hardware) -> Iterator[Measurer]:
+    with Measurer(hardware, CONFIG) as measurer:
+        yield measurer
+
+
+def candidates(task: Task, count: int) -> list[Candidate]:
+    valid = (Candidate(p, s) for p, s in DesignSpace(task).sample(0) if s is not None)
+    return list(itertools.islice(valid, count))
+
+
+@pytest.mark.parametrize("name", ["matmul", "dense"])
+def test_measures_real_programs_and_checks_their_output(
+    measurer: Measurer, name: str, request: pytest.FixtureRequest
+) -> None:
+    task = request.getfixturevalue(name)
+    drawn = candidates(task, 4)
+    seen = []
+    measurements = measurer.measure(task, drawn, on_done=seen.append)
+    assert seen == measurements
+    assert [m.program for m in measurements] == [c.program for c in drawn]
+    for measurement in measurements:
+        assert measurement.status is Status.OK, measurement.error
+        assert measurement.latency_s is not None
+        assert measurement.latency_s <= min(measurement.run_secs)
+        assert measurement.build_secs is not None
+
+
+def test_slow_programs_are_not_repeated(measurer: Measurer, matmul: Task) -> None:
+    slow = measurer.measure(matmul, candidates(matmul, 1), best_s=1e-9)[0]
+    assert slow.raced
+    assert slow.status is Status.OK
+    assert slow.latency_s is not None
+
+
+def test_programs_that_can_win_are_repeated(measurer: Measurer, matmul: Task) -> None:
+    fast = measurer.measure(matmul, candidates(matmul, 1), best_s=10.0)[0]
+    assert not fast.raced
+    assert len(fast.run_secs) == CONFIG.repeats
+
+
+def test_invalid_program_is_a_record(measurer: Measurer, matmul: Task) -> None:
+    program = candidates(matmul, 1)[0].program
+    measurement = measurer.measure(matmul, [Candidate(program, None)])[0]
+    assert measurement.status is Status.INVALID
+    assert measurement.latency_s is None
+
+
+def test_wrong_output_is_a_record(measurer: Measurer, matmul: Task, dense: Task) -> None:
+    """A program of another task, with arguments of the same shapes, is found out."""
+    program = candidates(matmul, 1)[0].program
+    twice = tvm.script.from_source("""
+@T.prim_func(s_tir=True)
+def main(
+    a: T.Buffer((64, 64), "float32"),
+    b: T.Buffer((64, 64), "float32"),
+    c: T.Buffer((64, 64), "float32"),
+):
+    for i, j in T.grid(64, 64):
+        with T.sblock("c"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            c[vi, vj] = a[vi, vj] + b[vi, vj]
+""")
+    impostor = tvm.s_tir.Schedule(tvm.IRModule({"main": twice}))
+    measurement = measurer.measure(matmul, [Candidate(program, impostor)])[0]
+    assert measurement.status is Status.WRONG_OUTPUT
+    assert measurement.latency_s is None
+    assert "differs" in str(measurement.error)
+
+
+def test_flushing_caches_calls_a_program_once_a_repeat(hardware: Hardware, matmul: Task) -> None:
+    config = CONFIG.model_copy(update={"flush_cache": True, "check_output": False})
+    with Measurer(hardware, config) as measurer:
+        measurement = measurer.measure(matmul, candidates(matmul, 1))[0]
+    assert measurement.status is Status.OK
+    assert len(measurement.run_secs) == CONFIG.repeats
+
+
+def test_a_device_that_is_not_here() -> None:
+    gpu = Hardware(kind="cuda", model="gpu", num_cores=1, target={"kind": "cuda"}, vector_bits=32)
+    with pytest.raises(MeasureError, match="needs such a device"):
+        Measurer(gpu)

@@ -1,0 +1,138 @@
+"""The whole path on small operators: tuned, compiled, saved, loaded, right."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from costlib.errors import InputError, StorageError
+from costlib.hardware import Hardware
+from costlib.hub import Bundle
+from costlib.measure.config import MeasureConfig
+from costlib.report.curve import best_so_far_s, draw_curve
+from costlib.search.compiled import CompiledNetwork
+from costlib.search.database import RECORDS, WORKLOADS, open_database
+from costlib.search.tune import TuneProgress, TuneResult, tune
+from costlib.tvm_compat import ms, relax, tvm
+from costlib.workloads import load_network
+
+QUICK = MeasureConfig(repeats=1, repeat_secs=0.001, max_retakes=0)
+SOURCE = "dense 64 64 64 bias=1 relu=1"
+
+
+@pytest.fixture(scope="module")
+def run(
+    tmp_path_factory: pytest.TempPathFactory, bundle: Bundle, hardware: Hardware
+) -> tuple[TuneResult, Path, list[str]]:
+    out = tmp_path_factory.mktemp("run")
+    stages: list[str] = []
+
+    def note(progress: TuneProgress) -> None:
+        stages.append(progress.stage)
+
+    result = tune(
+        SOURCE,
+        out=out,
+        trials=6,
+        bundle=bundle,
+        hardware=hardware,
+        config=QUICK,
+        on_progress=note,
+    )
+    return result, out, stages
+
+
+def test_result(run: tuple[TuneResult, Path, list[str]]) -> None:
+    result, out, stages = run
+    assert result.trials == len(result.curve) == sum(task.trials for task in result.tasks) == 6
+    assert 0 < result.latency_after_s
+    assert 0 < result.latency_before_s
+    assert result.pytorch_latency_s is not None
+    assert result.max_abs_error < 1e-4 * max(1.0, result.max_abs_output)
+    assert stages[0] == "importing the network"
+    assert stages[-1] == "done"
+    written = TuneResult.model_validate_json((out / "result.json").read_text())
+    assert written == result
+
+
+def test_the_library_runs_in_two_lines(run: tuple[TuneResult, Path, list[str]]) -> None:
+    _, out, _ = run
+    network = load_network(SOURCE)
+    inputs = network.random_inputs(3)
+    compiled = CompiledNetwork.load(out / "network.so")
+    outputs = compiled(*inputs)
+    assert network.reference is not None
+    np.testing.assert_allclose(outputs[0], network.reference(inputs)[0], atol=1e-4)
+
+
+def test_the_library_runs_without_costlib(run: tuple[TuneResult, Path, list[str]]) -> None:
+    _, out, _ = run
+    inputs = load_network(SOURCE).random_inputs(0)
+    machine = relax.VirtualMachine(tvm.runtime.load_module(str(out / "network.so")), tvm.cpu())
+    machine["main"](*(tvm.runtime.tensor(array) for array in inputs))
+
+
+def test_stock_tvm_opens_the_database(run: tuple[TuneResult, Path, list[str]]) -> None:
+    _, out, _ = run
+    database = ms.database.JSONDatabase(str(out / WORKLOADS), str(out / RECORDS))
+    records = database.get_all_tuning_records()
+    assert len(records) >= 6
+    best = min(float(record.run_secs[0]) for record in records)
+    assert 0 < best < 1
+
+
+def test_the_curve_never_rises(run: tuple[TuneResult, Path, list[str]], tmp_path: Path) -> None:
+    result, _, _ = run
+    curve = best_so_far_s(result)
+    assert len(curve) == result.trials + 1
+    assert (np.diff(curve) <= 0).all()
+    picture = draw_curve(result, tmp_path / "curve.png")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_second_run_adds_to_the_database(
+    run: tuple[TuneResult, Path, list[str]], bundle: Bundle, hardware: Hardware
+) -> None:
+    _, out, _ = run
+    before = len(open_database(out).get_all_tuning_records())
+    tune(SOURCE, out=out, trials=2, bundle=bundle, hardware=hardware, config=QUICK, seed=1)
+    assert len(open_database(out).get_all_tuning_records()) >= before + 2
+
+
+@pytest.mark.parametrize("trials", [0, -3])
+def test_no_trials(tmp_path: Path, bundle: Bundle, trials: int) -> None:
+    with pytest.raises(InputError, match="at least 1"):
+        tune(SOURCE, out=tmp_path / "run", trials=trials, bundle=bundle)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path, bundle: Bundle) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError) as error:
+        tune(SOURCE, out=tmp_path / "file" / "run", bundle=bundle)
+    assert "\n" not in str(error.value)
+
+
+def test_a_damaged_database(tmp_path: Path, bundle: Bundle) -> None:
+    (tmp_path / WORKLOADS).write_text("no database\n")
+    (tmp_path / RECORDS).write_text("")
+    with pytest.raises(InputError, match="cannot be read"):
+        tune(SOURCE, out=tmp_path, bundle=bundle)
+    assert (tmp_path / WORKLOADS).read_text() == "no database\n"
+
+
+@pytest.mark.parametrize("content", [b"", b"not a library"])
+def test_no_compiled_network(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "network.so").write_bytes(content)
+    with pytest.raises(InputError, match="no compiled network"):
+        CompiledNetwork.load(tmp_path / "network.so")
+    with pytest.raises(InputError, match="does not exist"):
+        CompiledNetwork.load(tmp_path / "none.so")
+
+
+def test_result_is_json(run: tuple[TuneResult, Path, list[str]]) -> None:
+    _, out, _ = run
+    assert json.loads((out / "result.json").read_text())["network"] == SOURCE

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from costlib.errors import TargetError
+from costlib.hardware import Hardware, make_target
+
+
+def test_local_names_this_machine(hardware: Hardware) -> None:
+    assert hardware.kind == "cpu"
+    assert hardware.num_cores == len(os.sched_getaffinity(0))
+    assert hardware.target["num-cores"] == hardware.num_cores
+    assert hardware.vector_bits in {128, 256, 512}
+    assert hardware == Hardware.local()
+    assert hardware.tvm_target().kind.name == "llvm"
+
+
+def test_other_instructions_are_another_hardware(hardware: Hardware) -> None:
+    base = Hardware.local(mcpu="x86-64-v2")
+    assert base.vector_bits == 128
+    assert base.hardware_id != hardware.hardware_id
+    assert "x86-64-v2" in base.hardware_id
+
+
+def test_other_cores_are_another_hardware(hardware: Hardware) -> None:
+    single = Hardware.local(num_cores=1)
+    assert single.num_cores == 1
+    if hardware.num_cores > 1:
+        assert single.hardware_id != hardware.hardware_id
+
+
+def test_round_trip_keeps_the_id(hardware: Hardware) -> None:
+    again = Hardware.model_validate_json(hardware.model_dump_json())
+    assert again.hardware_id == hardware.hardware_id
+
+
+@given(st.text(max_size=30), st.integers(1, 256))
+def test_ids_are_fit_for_folder_names(model: str, cores: int) -> None:
+    found = Hardware(kind="cpu", model=model, num_cores=cores, target={}, vector_bits=128)
+    assert set(found.hardware_id) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
+
+
+@pytest.mark.parametrize("cores", [-1, 10_000])
+def test_cores_that_are_not_there(cores: int) -> None:
+    with pytest.raises(TargetError, match="this machine has"):
+        Hardware.local(num_cores=cores)
+
+
+def test_processor_that_llvm_does_not_know() -> None:
+    with pytest.raises(TargetError, match="no processor 'pentium9'"):
+        Hardware.local(mcpu="pentium9")
+
+
+def test_instructions_this_machine_lacks() -> None:
+    lacking = [c for c in ("x86-64-v4", "diamondrapids") if not _runs(c)]
+    if not lacking:
+        pytest.skip("this machine runs everything")
+    with pytest.raises(TargetError, match="cannot execute"):
+        Hardware.local(mcpu=lacking[0])
+
+
+def _runs(mcpu: str) -> bool:
+    from costlib.hardware import _runs_here
+
+    return _runs_here(mcpu)
+
+
+@pytest.mark.parametrize("kind", ["no-such-kind", "vulkan"])
+def test_target_this_tvm_cannot_build_for(kind: str) -> None:
+    with pytest.raises(TargetError) as error:
+        make_target({"kind": kind})
+    assert "\n" not in str(error.value)

@@ -1,0 +1,100 @@
+"""Imports go one way, and starting is fast."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import costlib
+
+PACKAGE = Path(costlib.__file__).parent
+
+ORDER = (
+    "errors",
+    "identity",
+    "schema",
+    "tvm_compat",
+    "hardware",
+    "workloads",
+    "space",
+    "measure",
+    "data",
+    "features",
+    "models",
+    "training",
+    "hub",
+    "search",
+    "report",
+    "cli",
+)
+"""The map: a package imports only from those before it, and from itself."""
+
+WITHOUT_TVM = ("errors", "identity", "schema", "data.dataset", "features.batch", "models", "hub")
+
+
+def imported_by(file: Path) -> set[str]:
+    """Packages of costlib that a module imports at its top level or inside functions."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        found |= {name.split(".")[1] for name in names if name.startswith("costlib.")}
+    return found
+
+
+@pytest.mark.parametrize("package", ORDER)
+def test_imports_point_upwards(package: str) -> None:
+    allowed = set(ORDER[: ORDER.index(package) + 1])
+    files = [PACKAGE / f"{package}.py", *(PACKAGE / package).rglob("*.py")]
+    for file in files:
+        if file.exists():
+            assert imported_by(file) <= allowed, file
+
+
+def test_every_package_is_on_the_map() -> None:
+    parts = {path.stem for path in PACKAGE.iterdir() if path.stem not in {"py", "__pycache__"}}
+    assert parts - {"__init__", "__main__"} == set(ORDER)
+
+
+def test_only_tvm_compat_imports_private_tvm_names() -> None:
+    for file in PACKAGE.rglob("*.py"):
+        if "tvm_compat" in file.parts:
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tvm"):
+                assert "_ffi" not in (node.module or ""), file
+                assert not any(alias.name.startswith("_") for alias in node.names), file
+
+
+def run_python(code: str) -> str:
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_importing_costlib_imports_nothing_heavy() -> None:
+    heavy = "{'tvm', 'torch', 'polars', 'pyarrow', 'lightgbm', 'numpy', 'pydantic', 'matplotlib'}"
+    assert run_python(f"import sys, costlib; print({heavy} & set(sys.modules))") == "set()"
+
+
+def test_help_imports_nothing_heavy() -> None:
+    heavy = "{'tvm', 'torch', 'polars', 'pyarrow', 'lightgbm', 'numpy', 'matplotlib'}"
+    code = f"import sys, costlib.cli.app; print({heavy} & set(sys.modules))"
+    assert run_python(code) == "set()"
+
+
+@pytest.mark.parametrize("module", WITHOUT_TVM)
+def test_works_where_tvm_is_not_installed(module: str) -> None:
+    code = f"import sys; sys.modules['tvm'] = None; import costlib.{module}; print('fine')"
+    assert run_python(code) == "fine"
+
+
+def test_public_names_exist() -> None:
+    for name in costlib.__all__:
+        assert getattr(costlib, name) is not None

@@ -1,0 +1,105 @@
+"""Starting fast works, and each part of it is still needed by the TVM that is installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+FIRST_SPACE = """
+import resource, sys
+import costlib.tvm_compat as compat
+from costlib.hardware import Hardware
+target = Hardware.local().tvm_target()
+source = '''
+@T.prim_func(s_tir=True)
+def main(a: T.Buffer((64, 64), "float32"), b: T.Buffer((64, 64), "float32")):
+    for i, j in T.grid(64, 64):
+        with T.sblock("b"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            b[vi, vj] = a[vi, vj] * T.float32(2)
+'''
+mod = compat.tvm.IRModule({"main": compat.tvm.script.from_source(source)})
+context = compat.ms.TuneContext(
+    mod=mod, target=target, space_generator="post-order-apply", task_name="t", rand_state=1
+)
+spaces = len(context.generate_design_space())
+usage = resource.getrusage(resource.RUSAGE_SELF)
+print(spaces, usage.ru_utime + usage.ru_stime)
+"""
+
+STOCK = """
+import inspect, json, sys
+seen_torch = []
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            seen_torch.append(name)
+            raise ImportError(name)
+sys.meta_path.insert(0, Finder())
+import tvm
+calls = []
+inspect.stack = lambda context=1: (calls.append(1), [])[1]
+try:
+    import tvm.s_tir.tensor_intrin
+except Exception:
+    pass
+modules = [m for m in sys.modules if m.startswith("tvm.s_tir.tensor_intrin.")]
+print(json.dumps([len(seen_torch), len(calls), modules]))
+"""
+
+
+def run(code: str, **environment: str) -> str:
+    process = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+    )
+    return process.stdout.strip()
+
+
+def test_first_design_space_within_the_budget_of_cpu_time() -> None:
+    spaces, cpu_secs = run(FIRST_SPACE).split()
+    assert int(spaces) >= 1
+    # The budget is 5 s (stock: 100 s); twice that leaves room for a busy machine.
+    assert float(cpu_secs) < 10
+
+
+def test_torch_is_not_imported_but_can_be_later() -> None:
+    code = (
+        "import sys, costlib.tvm_compat as c; before = 'torch' in sys.modules; import torch; "
+        "t = c.tvm.runtime.tensor(torch.ones(2).numpy()); print(before, t.numpy().sum())"
+    )
+    assert run(code) == "False 2.0"
+
+
+def test_a_tvm_that_was_imported_before_is_taken_as_it_is() -> None:
+    assert run("import tvm; from costlib.tvm_compat import tvm as t; print(t is tvm)") == "True"
+
+
+def test_intrinsics_of_other_targets_come_with_their_context() -> None:
+    code = """
+import sys
+from costlib.tvm_compat import ms, tvm
+name = "tvm.s_tir.tensor_intrin.arm_cpu"
+before = name in sys.modules
+ms.TuneContext(target={"kind": "llvm", "mtriple": "aarch64-linux-gnu", "keys": ["arm_cpu", "cpu"]})
+print(before, name in sys.modules)
+"""
+    assert run(code) == "False True"
+
+
+def test_all_cores_are_used_unless_the_user_says_otherwise() -> None:
+    code = "import os, costlib.tvm_compat; print(os.environ['TVM_NUM_THREADS'])"
+    assert run(code, TVM_NUM_THREADS="1") == "1"
+
+
+def test_each_part_is_still_needed() -> None:
+    """Fails once a TVM release starts fast by itself: then remove that part."""
+    torch_imports, stack_calls, modules = json.loads(run(STOCK))
+    assert torch_imports > 0, "tvm_ffi does not import torch any more: drop _hidden"
+    assert stack_calls > 100, "parsing does not walk the stack any more: drop _cheap_stack"
+    assert len(modules) > 1, "intrinsics are imported one by one: drop _make_intrinsics_lazy"

@@ -1,0 +1,150 @@
+"""Measure the measuring: throughput against stock MetaSchedule, and agreement of two passes.
+
+    python tools/bench_measure.py            # writes tools/results/measure.json
+
+Throughput: the same random programs of ten operators, built and run by costlib and by stock
+``LocalBuilder`` + ``LocalRunner`` in turns, operator by operator. Both time a good program three
+times 20 ms. Stock gets costlib's fast start as its workers' initializer; without it, its builds
+run into their time limit.
+
+Agreement: all programs once more, in the same order; how well do the two passes agree, raw and
+corrected by the canaries?
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from costlib.hardware import Hardware
+from costlib.measure.config import MeasureConfig
+from costlib.measure.measurer import Candidate, Measurement, Measurer
+from costlib.tvm_compat import ms
+from costlib.tvm_compat.fast_start import start
+from costlib.workloads import Task
+from measure_programs import OPERATORS, heaviest_task, random_candidates
+
+RESULT = Path(__file__).parent / "results" / "measure.json"
+CONFIG = MeasureConfig(repeats=3, repeat_secs=0.02)
+STOCK_CONFIG = ms.runner.EvaluatorConfig(number=1, repeat=3, min_repeat_ms=20)
+
+
+def main() -> None:
+    """Run both parts and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--programs", type=int, default=20, help="programs of each operator")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+
+    hardware = Hardware.local()
+    tasks = [heaviest_task(operator, hardware) for operator in OPERATORS]
+    candidates = [random_candidates(task, arguments.programs, arguments.seed) for task in tasks]
+    with Measurer(hardware, CONFIG) as measurer:
+        throughput, first = _throughput(measurer, hardware, tasks, candidates)
+        second = [
+            measurement
+            for task, drawn in zip(tasks, candidates, strict=True)
+            for measurement in measurer.measure(task, drawn)
+        ]
+    result = {
+        "hardware_id": hardware.hardware_id,
+        "seed": arguments.seed,
+        "config": CONFIG.model_dump(),
+        "throughput": throughput,
+        "agreement": _agreement(first, second),
+    }
+    RESULT.write_text(json.dumps(result, indent=2) + "\n")
+    print(json.dumps(result, indent=2))
+
+
+def _throughput(
+    measurer: Measurer, hardware: Hardware, tasks: list[Task], candidates: list[list[Candidate]]
+) -> tuple[dict[str, Any], list[Measurement]]:
+    builder = ms.builder.LocalBuilder(max_workers=hardware.num_cores, initializer=start)
+    runner = ms.runner.LocalRunner(evaluator_config=STOCK_CONFIG, initializer=start)
+    rows, measurements = [], []
+    for number, (operator, task, drawn) in enumerate(
+        zip(OPERATORS, tasks, candidates, strict=True)
+    ):
+        sides = {
+            "costlib": lambda task=task, drawn=drawn: measurer.measure(task, drawn),
+            "stock": lambda task=task, drawn=drawn: _measure_stock(builder, runner, task, drawn),
+        }
+        order = list(sides) if number % 2 == 0 else list(sides)[::-1]
+        row: dict[str, Any] = {"operator": operator, "programs": len(drawn), "order": order}
+        for side in order:
+            started = time.perf_counter()
+            outcome = sides[side]()
+            row[f"{side}_secs"] = round(time.perf_counter() - started, 3)
+            if side == "costlib":
+                measurements += outcome
+                row["costlib_ok"] = sum(m.latency_s is not None for m in outcome)
+            else:
+                row["stock_ok"] = outcome
+        row["ratio"] = round(row["stock_secs"] / row["costlib_secs"], 3)
+        print(row, flush=True)
+        rows.append(row)
+    programs = sum(row["programs"] for row in rows)
+    totals = {side: sum(row[f"{side}_secs"] for row in rows) for side in ("costlib", "stock")}
+    ratios = [row["ratio"] for row in rows]
+    summary = {
+        "programs": programs,
+        "costlib_per_minute": round(60 * programs / totals["costlib"], 1),
+        "stock_per_minute": round(60 * programs / totals["stock"], 1),
+        "ratio": round(totals["stock"] / totals["costlib"], 2),
+        "ratio_min": min(ratios),
+        "ratio_max": max(ratios),
+        "operators": rows,
+    }
+    return summary, measurements
+
+
+def _measure_stock(builder: Any, runner: Any, task: Task, drawn: list[Candidate]) -> int:
+    """Build and run a batch the stock way; return how many programs ran."""
+    schedules = [candidate.schedule for candidate in drawn if candidate.schedule is not None]
+    target = task.tvm_target()
+    builds = builder.build([ms.builder.BuilderInput(s.mod, target) for s in schedules])
+    inputs = [
+        ms.runner.RunnerInput(
+            build.artifact_path, "llvm", ms.arg_info.ArgInfo.from_entry_func(schedule.mod)
+        )
+        for build, schedule in zip(builds, schedules, strict=True)
+        if build.error_msg is None
+    ]
+    results = [future.result() for future in runner.run(inputs)]
+    return sum(result.run_secs is not None for result in results)
+
+
+def _agreement(first: list[Measurement], second: list[Measurement]) -> dict[str, Any]:
+    pairs = [
+        (a, b)
+        for a, b in zip(first, second, strict=True)
+        if a.latency_s is not None and b.latency_s is not None
+    ]
+
+    def compare(values: np.ndarray) -> dict[str, float]:
+        deviation = np.abs(np.log(values[:, 0] / values[:, 1]))
+        return {
+            "spearman": round(float(spearmanr(values[:, 0], values[:, 1])[0]), 4),
+            "median_deviation": round(float(np.median(deviation)), 4),
+            "p90_deviation": round(float(np.quantile(deviation, 0.9)), 4),
+        }
+
+    return {
+        "programs": len(pairs),
+        "raw_median": compare(
+            np.array([[np.median(m.run_secs) for m in pair] for pair in pairs])
+        ),
+        "raw_minimum": compare(np.array([[min(m.run_secs) for m in pair] for pair in pairs])),
+        "corrected": compare(np.array([[m.latency_s for m in pair] for pair in pairs])),
+    }
+
+
+if __name__ == "__main__":
+    main()
