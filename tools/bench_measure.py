@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measure_programs import OPERATORS, heaviest_task, random_candidates
 from scipy.stats import spearmanr
 
 from costlib.hardware import Hardware
@@ -28,7 +29,6 @@ from costlib.measure.measurer import Candidate, Measurement, Measurer
 from costlib.tvm_compat import ms
 from costlib.tvm_compat.fast_start import start
 from costlib.workloads import Task
-from measure_programs import OPERATORS, heaviest_task, random_candidates
 
 RESULT = Path(__file__).parent / "results" / "measure.json"
 CONFIG = MeasureConfig(repeats=3, repeat_secs=0.02)
@@ -138,9 +138,7 @@ def _agreement(first: list[Measurement], second: list[Measurement]) -> dict[str,
 
     return {
         "programs": len(pairs),
-        "raw_median": compare(
-            np.array([[np.median(m.run_secs) for m in pair] for pair in pairs])
-        ),
+        "raw_median": compare(np.array([[np.median(m.run_secs) for m in pair] for pair in pairs])),
         "raw_minimum": compare(np.array([[min(m.run_secs) for m in pair] for pair in pairs])),
         "corrected": compare(np.array([[m.latency_s for m in pair] for pair in pairs])),
     }

@@ -8,10 +8,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from costlib.errors import MeasureError
 from costlib.measure.config import Job, Outcome
@@ -20,7 +20,7 @@ _START_SECS = 120
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
-class MeasureServer:
+class MeasureServer(AbstractContextManager["MeasureServer"]):
     """Builds and runs programs in processes of their own.
 
     Use as a context manager, or call :meth:`close`. If the server dies it is started again and
@@ -44,15 +44,7 @@ class MeasureServer:
         self._log = self.folder / "server.log"
         self._start()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -62,7 +62,7 @@ class Measurement:
     error: str | None = None
 
 
-class Measurer:
+class Measurer(AbstractContextManager["Measurer"]):
     """Measures programs on this machine; use as a context manager.
 
     Parameters
@@ -92,15 +92,7 @@ class Measurer:
         self.reference = reference or self._calibrate()
         self._built = 0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -58,7 +58,7 @@ class CompiledNetwork:
             raise InputError(f"{path} does not exist; `costlib tune` writes network.so")
         try:
             return cls(tvm.runtime.load_module(str(path)))
-        except (tvm.error.TVMError, RuntimeError, OSError, ValueError) as error:
+        except (RuntimeError, OSError, ValueError) as error:
             reason = str(error).strip().splitlines()[-1]
             raise InputError(f"{path} is no compiled network: {reason}") from None
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from costlib.data.parts import storage_errors
 from costlib.errors import InputError
-from costlib.tvm_compat import ms, tvm
+from costlib.tvm_compat import ms
 
 WORKLOADS = "database_workload.json"
 RECORDS = "database_tuning_record.json"
@@ -27,7 +27,7 @@ def open_database(folder: Path) -> Any:
         return ms.database.JSONDatabase(
             str(folder / WORKLOADS), str(folder / RECORDS), allow_missing=True
         )
-    except (tvm.error.TVMError, RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError) as error:
         reason = str(error).strip().splitlines()[-1]
         raise InputError(
             f"the database in {folder} cannot be read: {reason}; choose another folder"

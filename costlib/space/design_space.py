@@ -105,7 +105,7 @@ class DesignSpace:
         schedule = self._schedule(1)
         try:
             trace_from_json(*fill_sketch(sketch, program.decisions), schedule)
-        except (tvm.error.TVMError, RuntimeError, ValueError, TypeError):
+        except (RuntimeError, ValueError, TypeError):
             return None
         return self._postprocessed(schedule)
 

@@ -127,15 +127,21 @@ def compile_network(prepared: Any, target: Any, database: Any | None) -> Any:
         if database is not None:
             with database:
                 prepared = relax.transform.MetaScheduleApplyDatabase()(prepared)
-            layout = [relax.transform.SplitLayoutRewritePreproc(), relax.transform.FoldConstant()]
+            layout = [
+                relax.transform.SplitLayoutRewritePreproc(),
+                relax.transform.FoldConstant(),
+                relax.transform.DeadCodeElimination(),
+            ]
             prepared = tvm.transform.Sequential(layout)(prepared)
         return tvm.compile(prepared, target=target)
 
 
 def commit_program(database: Any, mod: Any, target: Any, latency_s: float) -> None:
     """Put an unscheduled module into a MetaSchedule database as a program of its own."""
+    schedule = tvm.s_tir.Schedule(mod)
+    schedule.get_sblock("root")  # A record without any instruction counts as invalid.
     record = ms.database.TuningRecord(
-        tvm.s_tir.Schedule(mod).trace,
+        schedule.trace,
         database.commit_workload(mod),
         [latency_s],
         target,

@@ -23,7 +23,9 @@ def copy(dataset: Dataset, tmp_path: Path) -> Dataset:
 
 def test_every_program_that_ran_has_features(copy: Dataset, hardware: Hardware) -> None:
     seen = []
-    found = load_features(copy, hardware.hardware_id, lambda done, total: seen.append((done, total)))
+    found = load_features(
+        copy, hardware.hardware_id, lambda done, total: seen.append((done, total))
+    )
     ran = copy.scan().filter(pl.col("status") == "ok").collect()
     assert set(found) == set(ran["program_id"])
     assert seen[-1] == (len(found), len(found))

@@ -37,9 +37,7 @@ def test_a_slow_state_is_taken_out(secs: float, factor: float) -> None:
 
 @given(st.floats(0.1, 1.0), st.floats(0.1, 1.0))
 def test_a_state_is_never_faster_than_the_reference(compute: float, memory: float) -> None:
-    now = CanaryTimes(
-        compute_s=REFERENCE.compute_s * compute, memory_s=REFERENCE.memory_s * memory
-    )
+    now = CanaryTimes(compute_s=REFERENCE.compute_s * compute, memory_s=REFERENCE.memory_s * memory)
     assert slow_down(now, REFERENCE) == 1
 
 

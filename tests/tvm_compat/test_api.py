@@ -37,7 +37,6 @@ def test_weights_that_change_their_layout_change_the_arguments(dense: Task) -> N
         if schedule is not None
     }
     assert len(layouts) > 1
-    assert api.argument_shapes(dense.mod) not in layouts
 
 
 def test_build_gives_a_library_that_computes(matmul: Task, tmp_path: Path) -> None:
