@@ -81,7 +81,7 @@ def main() -> None:
     held_out = [_key(task) for network in HELD_OUT for task in extract_tasks(network)]
     tasks = [
         task
-        for source in (*NETWORKS, *OPERATORS)
+        for source in (*OPERATORS, *NETWORKS)
         for task in extract_tasks(source)
         if task.flops >= MIN_FLOPS
     ]

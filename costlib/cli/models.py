@@ -29,8 +29,8 @@ def models(
             manifest.model_kind,
             manifest.trained_on.programs,
             manifest.trained_on.tasks,
-            f"{manifest.metrics['top1']:.3f}",
-            f"{manifest.metrics['top5']:.3f}",
+            f"{manifest.metrics['top1_task_mean']:.3f}",
+            f"{manifest.metrics['top5_task_mean']:.3f}",
             "\n".join(entry.hardware.hardware_id for entry in manifest.hardware),
         )
         for manifest in manifests

@@ -21,7 +21,7 @@ from costlib.errors import DatasetError
 from costlib.identity import content_id
 from costlib.schema import TABLES, CanaryTimes, Origin, Status
 
-CANARY_RANGE = 5.0
+CANARY_RANGE = 20.0
 """A canary further from its reference than this factor, either way, is absurd."""
 
 _MEND_ROWS = "remove that file; `costlib collect` on the same tasks brings back what is missing"

@@ -34,20 +34,21 @@ class FeatureBatch:
         return len(self.offsets) - 1
 
     def pooled(self) -> Floats:
-        """Sum, maximum and mean over each program's stores, their number, and the context.
+        """Sum, maximum, mean and minimum over each program's stores, their number, the context.
 
         Returns
         -------
         ndarray
-            float32 `n x (3 d + 1 + c)`.
+            float32 `n x (4 d + 1 + c)`.
         """
         starts = self.offsets[:-1]
         counts = np.diff(self.offsets).astype("float32")[:, None]
         if len(self) == 0:
-            return np.zeros((0, 3 * self.stores.shape[1] + 1 + self.context.shape[1]), "float32")
+            return np.zeros((0, 4 * self.stores.shape[1] + 1 + self.context.shape[1]), "float32")
         total = np.add.reduceat(self.stores, starts)
         largest = np.maximum.reduceat(self.stores, starts)
-        return np.hstack([total, largest, total / counts, counts, self.context])
+        smallest = np.minimum.reduceat(self.stores, starts)
+        return np.hstack([total, largest, total / counts, smallest, counts, self.context])
 
 
 def concatenate(stores: Sequence[Floats], context: Floats) -> FeatureBatch:

@@ -40,7 +40,7 @@ class GbdtConfig(BaseModel):
 
 
 class GbdtModel(CostModel):
-    """Scores a program from the sum, maximum and mean of its stores' features."""
+    """Scores a program from the sum, maximum, mean and minimum of its stores' features."""
 
     kind = "gbdt"
 

@@ -22,7 +22,10 @@ class Metrics(BaseModel):
     top1, top5
         Sum over tasks of weight x best latency, divided by the sum of weight x the best
         latency among the k programs ranked first (TenSet's definition, for one network).
-    random_top1, random_top5
+    top1_task_mean, top5_task_mean
+        The same ratio for each task alone, averaged over tasks: heavy tasks count no more than
+        light ones.
+    random_top1, random_top5, random_top1_task_mean, random_top5_task_mean
         What k programs picked at random get, in expectation.
     pairwise_accuracy
         Share of pairs of programs of one task that the scores put in the right order, averaged
@@ -35,8 +38,12 @@ class Metrics(BaseModel):
     programs: int
     top1: float
     top5: float
+    top1_task_mean: float
+    top5_task_mean: float
     random_top1: float
     random_top5: float
+    random_top1_task_mean: float
+    random_top5_task_mean: float
     pairwise_accuracy: float
 
 
@@ -60,17 +67,23 @@ def evaluate_scores(
     members = [np.flatnonzero(groups == index) for index in indices]
     best = np.array([latency_s[m].min() for m in members])
 
-    def ratio(chosen: Sequence[float]) -> float:
+    def pooled(chosen: Floats) -> float:
         return float((weight[indices] * best).sum() / (weight[indices] * chosen).sum())
 
+    ranked = {k: np.array([top_k(scores[m], latency_s[m], k) for m in members]) for k in (1, 5)}
+    picked = {k: np.array([expected_best(latency_s[m], k) for m in members]) for k in (1, 5)}
     pairs = [_pairwise(scores[m], latency_s[m]) for m in members]
     return Metrics(
         tasks=len(members),
         programs=len(scores),
-        top1=ratio([top_k(scores[m], latency_s[m], 1) for m in members]),
-        top5=ratio([top_k(scores[m], latency_s[m], 5) for m in members]),
-        random_top1=ratio([expected_best(latency_s[m], 1) for m in members]),
-        random_top5=ratio([expected_best(latency_s[m], 5) for m in members]),
+        top1=pooled(ranked[1]),
+        top5=pooled(ranked[5]),
+        top1_task_mean=float(np.mean(best / ranked[1])),
+        top5_task_mean=float(np.mean(best / ranked[5])),
+        random_top1=pooled(picked[1]),
+        random_top5=pooled(picked[5]),
+        random_top1_task_mean=float(np.mean(best / picked[1])),
+        random_top5_task_mean=float(np.mean(best / picked[5])),
         pairwise_accuracy=float(np.nanmean(pairs)) if not np.isnan(pairs).all() else float("nan"),
     )
 

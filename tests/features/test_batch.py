@@ -27,9 +27,9 @@ def batch_of(stores: list[np.ndarray]) -> FeatureBatch:
 @given(STORES)
 def test_pooling_is_per_program(stores: list[np.ndarray]) -> None:
     pooled = batch_of(stores).pooled()
-    assert pooled.shape == (len(stores), 3 * COLUMNS + 2)
+    assert pooled.shape == (len(stores), 4 * COLUMNS + 2)
     for row, array, number in zip(pooled, stores, range(len(stores)), strict=True):
-        expected = [array.sum(0), array.max(0), array.mean(0), [len(array)], [number]]
+        expected = [array.sum(0), array.max(0), array.mean(0), array.min(0), [len(array)], [number]]
         np.testing.assert_allclose(row, np.concatenate(expected), rtol=1e-4, atol=1e-3)
 
 

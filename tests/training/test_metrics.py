@@ -25,7 +25,8 @@ def test_known_values() -> None:
     found = evaluate_scores(scores, latency_s, groups, weights=[2.0, 1.0])
     # Task 0 (weight 2): best 1, first choice 2. Task 1: best 3, first choice 3.
     assert found.top1 == pytest.approx((2 * 1 + 3) / (2 * 2 + 3))
-    assert found.top5 == 1
+    assert found.top1_task_mean == pytest.approx((1 / 2 + 1) / 2)
+    assert found.top5 == found.top5_task_mean == 1
     # Task 0: (1, 2) wrong, (1, 4) wrong, (2, 4) right. Task 1: right.
     assert found.pairwise_accuracy == pytest.approx((1 / 3 + 1) / 2)
     assert (found.tasks, found.programs) == (2, 5)
