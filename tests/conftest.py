@@ -35,15 +35,20 @@ def dense(hardware: Hardware) -> Task:
 
 
 @pytest.fixture(scope="session")
-def dataset(tmp_path_factory: pytest.TempPathFactory, hardware: Hardware) -> Dataset:
+def measured_dataset(tmp_path_factory: pytest.TempPathFactory, hardware: Hardware) -> Dataset:
     tasks = [task for operator in OPERATORS for task in extract_tasks(operator, hardware)]
     out = tmp_path_factory.mktemp("shared") / "dataset"
     return collect(tasks, out, programs_per_task=20, hardware=hardware, config=QUICK)
 
 
 @pytest.fixture(scope="session")
-def bundle(tmp_path_factory: pytest.TempPathFactory, dataset: Dataset) -> Bundle:
-    return train(dataset, tmp_path_factory.mktemp("bundles") / "small", held_out_share=0.3)
+def dataset(measured_dataset: Dataset) -> Dataset:
+    return measured_dataset
+
+
+@pytest.fixture(scope="session")
+def bundle(tmp_path_factory: pytest.TempPathFactory, measured_dataset: Dataset) -> Bundle:
+    return train(measured_dataset, tmp_path_factory.mktemp("bundles") / "small", held_out_share=0.3)
 
 
 @pytest.fixture

@@ -94,8 +94,9 @@ class PretrainedCostModel(ms.cost_model.PyCostModel):  # type: ignore[misc]
                 self._latency_s = arrays["latency_s"].tolist()
                 self._groups = arrays["groups"].tolist()
                 self._task_numbers = {int(k): i for i, k in enumerate(arrays["tasks"])}
-        except (OSError, ValueError, KeyError) as error:
-            raise BundleError(f"{path} is no saved cost model state: {error}") from None
+        except (OSError, EOFError, ValueError, KeyError) as error:
+            reason = str(error).split(".")[0]
+            raise BundleError(f"{path} is no saved cost model state: {reason}") from None
         self._refit()
 
     def _refit(self) -> None:

