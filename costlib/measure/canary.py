@@ -61,20 +61,17 @@ class Canary:
         ]
 
     def measure(self) -> CanaryTimes:
-        """Time each kernel once (the better of two calls, to shrug off an interrupt)."""
+        """Time each kernel; the compute canary twice, to shrug off an interrupt."""
         return CanaryTimes(
-            compute_s=_best_of_two(self._library["compute"], *self._matrices),
-            memory_s=_best_of_two(self._library["memory"], self._memory, self._sums),
+            compute_s=min(_call_secs(self._library["compute"], *self._matrices) for _ in range(2)),
+            memory_s=_call_secs(self._library["memory"], self._memory, self._sums),
         )
 
 
-def _best_of_two(kernel: Any, *arguments: Any) -> float:
-    seconds = []
-    for _ in range(2):
-        start = time.perf_counter()
-        kernel(*arguments)
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
+def _call_secs(kernel: Any, *arguments: Any) -> float:
+    start = time.perf_counter()
+    kernel(*arguments)
+    return time.perf_counter() - start
 
 
 def build_canary(path: Path, target: Any, num_cores: int) -> None:

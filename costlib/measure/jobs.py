@@ -38,6 +38,9 @@ _GLANCE_CALLS = 4
 _GLANCE_SECS = 0.03
 """A glance at a program takes so many calls, or this long; one that takes longer gets one."""
 
+_HOPELESS = 3
+"""A program whose first, cold call is this much slower still gets a single call."""
+
 
 def build(job: BuildJob, target: Any) -> None:
     """Compile the module, to a temporary name first: a killed build leaves no half library."""
@@ -54,11 +57,15 @@ def run(job: RunJob, canary: Canary) -> Timing:
     kernel = _entry(Path(job.path))
     arguments = allocate(job.arguments)
 
-    kernel(*arguments)
+    warm_up_secs = fastest_call(lambda: kernel(*arguments), 0, 1)
+    is_hopeless = (
+        job.best_s is not None and warm_up_secs > _HOPELESS * config.race_factor * job.best_s
+    )
+    glances, calls = (1, 1) if is_hopeless else (_GLANCES, _GLANCE_CALLS)
     taken: list[_Repeat] = []
     before = canary.measure()
-    for _ in range(_GLANCES):
-        secs = fastest_call(lambda: kernel(*arguments), _GLANCE_SECS, _GLANCE_CALLS)
+    for _ in range(glances):
+        secs = fastest_call(lambda: kernel(*arguments), _GLANCE_SECS, calls)
         taken.append(_Repeat(secs, before, canary.measure()))
         before = taken[-1].after
         if secs > _GLANCE_SECS:

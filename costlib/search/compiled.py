@@ -12,6 +12,7 @@ from costlib.errors import InputError
 from costlib.hardware import Hardware
 from costlib.tvm_compat import relax, tvm
 from costlib.tvm_compat.api import compile_network
+from costlib.tvm_compat.quiet import stderr_silenced
 
 
 class CompiledNetwork:
@@ -64,7 +65,7 @@ class CompiledNetwork:
 
     def save(self, path: str | Path) -> None:
         """Write a shared library."""
-        with storage_errors(Path(path)):
+        with storage_errors(Path(path)), stderr_silenced():
             self._module.export_library(str(path))
 
     def __call__(self, *inputs: Any) -> list[np.ndarray]:

@@ -11,6 +11,7 @@ import numpy as np
 from costlib.space.program import Program, Sketch, fill_sketch, split_trace
 from costlib.tvm_compat import ms, tvm
 from costlib.tvm_compat.api import mutate_trace, mutators, trace_from_json, trace_to_json
+from costlib.tvm_compat.quiet import stderr_silenced
 from costlib.workloads.task import Task
 
 _MAX_SEED = 2**31 - 1
@@ -40,7 +41,8 @@ class DesignSpace:
     @cached_property
     def _traces(self) -> list[list[Any]]:
         """The instructions of each sketch, with the annotations it starts from."""
-        schedules = self.context.generate_design_space()
+        with stderr_silenced():  # Pooling names rules that TVM does not have, and TVM warns.
+            schedules = self.context.generate_design_space()
         return [trace_to_json(schedule.trace)[0] for schedule in schedules]
 
     @cached_property
