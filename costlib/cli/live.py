@@ -12,7 +12,7 @@ from rich.table import Table
 from costlib.cli.output import milliseconds
 
 if TYPE_CHECKING:
-    from costlib.search.tune import TuneProgress
+    from costlib.search.result import TuneProgress
 
 _ROWS = 16
 

@@ -11,7 +11,7 @@ from costlib.cli.options import Cores, Mcpu, Seed, local_hardware
 from costlib.cli.output import Json, milliseconds, print_json, print_table
 
 if TYPE_CHECKING:
-    from costlib.search.tune import TuneResult
+    from costlib.search.result import TuneResult
 
 
 def tune(

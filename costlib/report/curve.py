@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from costlib.data.parts import storage_errors
-from costlib.search.tune import TuneResult
+from costlib.search.result import TuneResult
 
 
 def best_so_far_s(result: TuneResult) -> np.ndarray:

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from costlib.data.parts import storage_errors
 from costlib.errors import InputError
 from costlib.hardware import Hardware
 from costlib.hub import Bundle, load_pretrained
+from costlib.hub.catalog import DEFAULT_BUNDLE
 from costlib.measure.config import MeasureConfig
-from costlib.measure.metaschedule import Builder, Runner
-from costlib.search.comparison import Comparison, compare
+from costlib.measure.metaschedule import Builder
+from costlib.search.comparison import compare
 from costlib.search.compiled import CompiledNetwork
-from costlib.search.cost_model import PretrainedCostModel
 from costlib.search.database import open_database
-from costlib.tvm_compat import ms
-from costlib.tvm_compat.api import commit_program, derived_object
+from costlib.search.evolution import Recorder, search
+from costlib.search.result import TaskResult, TuneProgress, TuneResult
+from costlib.tvm_compat.api import commit_program
 from costlib.workloads import load_network, prepare_network
 from costlib.workloads.extraction import tasks_of
 from costlib.workloads.task import Task
@@ -32,116 +28,8 @@ from costlib.workloads.task import Task
 LIBRARY = "network.so"
 RESULT = "result.json"
 
-_TRIALS_PER_ROUND = 8
-"""Programs measured between two rounds of search, at most."""
-
-_ROUNDS_PER_TASK = 2
-"""Rounds that each task should get on average, if the budget allows."""
-
-
 _NEGLIGIBLE = 5e-4
 """Tasks below this share of the untuned network's time are left as they are."""
-
-
-class TaskResult(BaseModel):
-    """What tuning did for one task.
-
-    Attributes
-    ----------
-    latency_before_s, latency_after_s
-        Seconds of one call, untuned and with the best program found; ``None`` if it did not run
-        or was not tuned.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    workload_id: str
-    weight: int
-    flops: float
-    trials: int
-    latency_before_s: float | None
-    latency_after_s: float | None
-
-    @property
-    def gflops_per_s(self) -> float | None:
-        """Throughput of the best program."""
-        return self.flops / self.latency_after_s / 1e9 if self.latency_after_s else None
-
-
-class CurvePoint(BaseModel):
-    """One trial of a tuning run.
-
-    Attributes
-    ----------
-    elapsed_s
-        Seconds since the run began.
-    task
-        Index into the result's tasks.
-    latency_s
-        What was measured; ``None`` if the program failed.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    elapsed_s: float
-    task: int
-    latency_s: float | None
-
-
-class TuneResult(Comparison):
-    """What a tuning run found, with the whole-network figures of :class:`Comparison`.
-
-    Attributes
-    ----------
-    trials
-        Programs measured.
-    elapsed_s
-        Seconds that everything took.
-    tasks, curve
-        What was done for each task, and each trial in order.
-    library
-        The compiled network.
-    """
-
-    network: str
-    bundle: str
-    hardware_id: str
-    seed: int
-    trials: int
-    elapsed_s: float
-    tasks: tuple[TaskResult, ...]
-    curve: tuple[CurvePoint, ...]
-    library: str
-
-
-@dataclass
-class TuneProgress:
-    """Where a tuning run stands; the same object is updated all along.
-
-    Attributes
-    ----------
-    stage
-        What is being done, in words.
-    tasks
-        The network's tasks.
-    trials, total
-        Programs measured, and to be measured.
-    best_s
-        Best latency of each task so far, in seconds; ``None`` if nothing ran yet.
-    task_trials
-        Programs measured of each task.
-    elapsed_s
-        Seconds since the run began.
-    """
-
-    stage: str
-    total: int
-    tasks: Sequence[Task] = ()
-    trials: int = 0
-    best_s: list[float | None] = field(default_factory=list)
-    task_trials: list[int] = field(default_factory=list)
-    elapsed_s: float = 0.0
 
 
 OnProgress = Callable[[TuneProgress], None]
@@ -193,10 +81,10 @@ def tune(
 
     out = Path(out)
     hardware = hardware or Hardware.local()
-    bundle = bundle if isinstance(bundle, Bundle) else load_pretrained(bundle or "cpu-gbdt")
-    database = open_database(out)
+    bundle = bundle if isinstance(bundle, Bundle) else load_pretrained(bundle or DEFAULT_BUNDLE)
     report("importing the network")
     network = load_network(source)
+    database = open_database(out)
     prepared = prepare_network(network, hardware)
     tasks = tasks_of(prepared, hardware.target)
     progress.tasks = tasks
@@ -209,9 +97,9 @@ def tune(
         _commit_untuned(tasks, before_s, database)
         chosen = _worth_tuning(tasks, before_s)
         report("tuning")
-        recorder = _Recorder(progress, chosen, started, report)
+        recorder = Recorder(progress, chosen, started, report)
         worthwhile = [tasks[i] for i in chosen]
-        _search(worthwhile, trials, seed, bundle, hardware, builder, database, recorder, out)
+        search(worthwhile, trials, seed, bundle, hardware, builder, database, recorder, out)
         report("compiling")
         untuned = measurer.server.folder / "untuned-network.so"
         CompiledNetwork.build(prepared, hardware).save(untuned)
@@ -234,94 +122,6 @@ def tune(
         (out / RESULT).write_text(result.model_dump_json(indent=2) + "\n")
     report("done")
     return result
-
-
-def _search(
-    tasks: Sequence[Task],
-    trials: int,
-    seed: int,
-    bundle: Bundle,
-    hardware: Hardware,
-    builder: Any,
-    database: Any,
-    recorder: Any,
-    out: Path,
-) -> None:
-    """MetaSchedule's evolutionary search and gradient task scheduler, with our parts."""
-    per_round = max(1, min(_TRIALS_PER_ROUND, trials // (_ROUNDS_PER_TASK * len(tasks))))
-    seeds = np.random.default_rng(seed).integers(1, 2**31 - 1, len(tasks) + 1)
-    contexts = [
-        ms.TuneContext(
-            mod=task.mod,
-            target=task.tvm_target(),
-            space_generator="post-order-apply",
-            search_strategy=ms.search_strategy.EvolutionarySearch(
-                population_size=128, genetic_num_iters=3
-            ),
-            task_name=task.name,
-            rand_state=int(task_seed),
-            num_threads=os.cpu_count() or 1,
-        ).clone()
-        for task, task_seed in zip(tasks, seeds[1:], strict=True)
-    ]
-    ms.tune_tasks(
-        tasks=contexts,
-        task_weights=[float(task.weight) for task in tasks],
-        work_dir=str(out),
-        max_trials_global=trials,
-        num_trials_per_iter=per_round,
-        builder=builder,
-        runner=Runner(builder),
-        database=database,
-        cost_model=PretrainedCostModel(bundle, hardware),
-        measure_callbacks=[
-            ms.measure_callback.AddToDatabase(),
-            ms.measure_callback.UpdateCostModel(),
-            recorder,
-            ms.measure_callback.RemoveBuildArtifact(),
-        ],
-        task_scheduler=ms.task_scheduler.GradientBased(seed=int(seeds[0])),
-    )
-
-
-@derived_object
-class _Recorder(ms.measure_callback.PyMeasureCallback):  # type: ignore[misc]
-    """Notes each trial for the curve and the progress display."""
-
-    def __init__(
-        self,
-        progress: TuneProgress,
-        chosen: Sequence[int],
-        started: float,
-        report: Callable[[str], None],
-    ) -> None:
-        super().__init__()
-        self.curve: list[CurvePoint] = []
-        self._chosen = chosen
-        self._progress = progress
-        self._started = started
-        self._report = report
-
-    def apply(
-        self,
-        task_scheduler: Any,
-        task_id: int,
-        measure_candidates: list[Any],
-        builder_results: list[Any],
-        runner_results: list[Any],
-    ) -> None:
-        progress = self._progress
-        task_id = self._chosen[task_id]
-        for result in runner_results:
-            failed = result.run_secs is None
-            latency_s = None if failed else float(np.mean([float(s) for s in result.run_secs]))
-            elapsed_s = time.monotonic() - self._started
-            self.curve.append(CurvePoint(elapsed_s=elapsed_s, task=task_id, latency_s=latency_s))
-            if latency_s is not None:
-                progress.best_s[task_id] = min(progress.best_s[task_id] or latency_s, latency_s)
-        progress.trials += len(runner_results)
-        progress.task_trials[task_id] += len(runner_results)
-        self._report("tuning")
 
 
 def _untuned_latencies(tasks: Sequence[Task], measurer: Any) -> list[float | None]:

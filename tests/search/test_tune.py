@@ -15,7 +15,8 @@ from costlib.measure.config import MeasureConfig
 from costlib.report.curve import best_so_far_s, draw_curve
 from costlib.search.compiled import CompiledNetwork
 from costlib.search.database import RECORDS, WORKLOADS, open_database
-from costlib.search.tune import TuneProgress, TuneResult, tune
+from costlib.search.result import TuneProgress, TuneResult
+from costlib.search.tune import tune
 from costlib.tvm_compat import ms, relax, tvm
 from costlib.workloads import load_network
 
