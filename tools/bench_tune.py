@@ -1,0 +1,37 @@
+"""Tune a network with the shipped bundle under several seeds and note what came out.
+
+    python tools/bench_tune.py bert_tiny --trials 64 --seeds 0 1     # writes tools/results/
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+
+from costlib.search.tune import tune
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def main() -> None:
+    """Tune under each seed and write ``tools/results/tune_<network>.json``."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("network")
+    parser.add_argument("--trials", type=int, default=64)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    arguments = parser.parse_args()
+    runs = []
+    for seed in arguments.seeds:
+        with tempfile.TemporaryDirectory(prefix="costlib-") as out:
+            result = tune(arguments.network, out=out, trials=arguments.trials, seed=seed)
+        runs.append(result.model_dump(mode="json", exclude={"library"}))
+        keys = ("seed", "latency_before_s", "latency_after_s", "pytorch_latency_s")
+        print({key: runs[-1][key] for key in keys}, flush=True)
+    path = RESULTS / f"tune_{arguments.network}.json"
+    path.write_text(json.dumps(runs, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
