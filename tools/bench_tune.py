@@ -1,6 +1,6 @@
 """Tune a network with the shipped bundle under several seeds and note what came out.
 
-    python tools/bench_tune.py bert_tiny --trials 64 --seeds 0 1     # writes tools/results/
+python tools/bench_tune.py bert_tiny --trials 64 --seeds 0 1     # writes tools/results/
 """
 
 from __future__ import annotations
