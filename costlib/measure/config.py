@@ -46,7 +46,7 @@ class MeasureConfig(BaseModel):
     repeat_secs: float = Field(0.02, ge=0)
     race_factor: float = Field(2.0, ge=1)
     max_drift: float = Field(0.05, gt=0)
-    max_retakes: int = Field(6, ge=0)
+    max_retakes: int = Field(3, ge=0)
     build_timeout_secs: float = Field(20.0, gt=0)
     run_timeout_secs: float = Field(10.0, gt=0)
     memory_bytes: int = Field(4 << 30, gt=0)

@@ -12,6 +12,7 @@ which jobs come in and outcomes go out, as JSON.
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
 import resource
@@ -141,6 +142,8 @@ class _Server:
         self.selector = selectors.DefaultSelector()
         self.canary = self._load_canary(int(target.get("num-cores", self.num_workers)))
         jobs.random_pool()
+        gc.collect()
+        gc.freeze()  # A child that collects garbage would copy every page it looks at.
 
     def _load_canary(self, num_cores: int) -> Canary:
         with tempfile.TemporaryDirectory(prefix="costlib-") as folder:
