@@ -34,7 +34,8 @@ class LiveTuning:
         self._stage = ""
 
     def __enter__(self) -> Self:
-        self._live.start()
+        if self._console.is_terminal:
+            self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:

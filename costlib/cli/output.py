@@ -41,7 +41,7 @@ def milliseconds(seconds: float | None) -> str:
 
 @contextmanager
 def progress_bar(description: str) -> Iterator[tuple[Progress, TaskID]]:
-    """Show a progress bar with an estimate of the time left, on stderr."""
+    """Show a progress bar with an estimate of the time left, on stderr if that is a terminal."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -59,5 +59,6 @@ def progress_bar(description: str) -> Iterator[tuple[Progress, TaskID]]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         yield progress, progress.add_task(description, total=None)
