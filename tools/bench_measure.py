@@ -4,8 +4,7 @@
 
 Throughput: batches of 64 random programs, MetaSchedule's default, of four operators, built and run
 by costlib and by stock ``LocalBuilder`` + ``LocalRunner`` in turns. Both time a good program three
-times 20 ms. Stock gets costlib's fast start as its workers' initializer; without it, its builds
-run into their time limit.
+times 20 ms. Stock gets costlib's fast start as its workers' initializer.
 
 Agreement: two passes over the same 20 random programs of each of ten operators, in the same order;
 how well do they agree, raw and corrected by the canaries?

@@ -6,9 +6,8 @@ every repeat of a program: a matrix product that stays in the L1 cache and a sum
 than the caches hold. Their ratio to a reference says what the machine was like at that moment, and
 :func:`corrected_latency` takes that out of the program's time.
 
-The compute kernel loads its operands, like real programs. One that works on registers alone does
-not notice a neighbour on the same core, which slows programs down by 1.3 (see
-``tools/bench_measure.py``).
+The compute kernel loads its operands, like real programs. One that works on registers alone
+hardly notices the slow moments that real programs suffer.
 """
 
 from __future__ import annotations
@@ -125,11 +124,7 @@ def _parse(source: str) -> Any:
 
 
 MEMORY_SHARE = 0.06
-"""How much of a slow-down the memory canary explains beside the compute canary.
-
-Fitted jointly over dense, convolution, depthwise and softmax programs; the compute canary's
-exponent came out as 0.99 and is taken as 1.
-"""
+"""How much of a slow-down the memory canary explains beside the compute canary."""
 
 DEAD_BAND = 0.05
 """Slow-downs up to this share are the canaries' own noise."""

@@ -52,7 +52,7 @@ def build(job: BuildJob, target: Any) -> None:
 
 
 def run(job: RunJob, canary: Canary) -> Timing:
-    """Time the program: one call first, repeats only if it can still matter."""
+    """Time the program: a cold call, a glance or two, repeats only if it can still matter."""
     config = job.config
     kernel = _entry(Path(job.path))
     arguments = allocate(job.arguments)

@@ -1,4 +1,4 @@
-"""Start TVM in about a second of CPU time instead of a minute and a half.
+"""Start TVM without what makes a stock start slow.
 
 TVM takes half of the processors it sees for hyper-threads; unless ``TVM_NUM_THREADS`` says
 otherwise, it gets them all.
