@@ -33,13 +33,12 @@ RELATIVE_TOLERANCE = 1e-3
 
 _MAX_CALLS = 10_000
 _SAMPLE_SECS = 50e-6
-_GLANCES = 2
 _GLANCE_CALLS = 4
 _GLANCE_SECS = 0.03
-"""A glance at a program takes so many calls, or this long; one that takes longer gets one."""
+"""A glance at a program takes so many calls, or this long."""
 
-_HOPELESS = 3
-"""A program whose first, cold call is this much slower still gets a single call."""
+_HOPELESS = 1.5
+"""A program whose first, cold call is this much slower still gets two calls more."""
 
 
 def build(job: BuildJob, target: Any) -> None:
@@ -52,7 +51,7 @@ def build(job: BuildJob, target: Any) -> None:
 
 
 def run(job: RunJob, canary: Canary) -> Timing:
-    """Time the program: a cold call, a glance or two, repeats only if it can still matter."""
+    """Time the program: a cold call, a glance, repeats only if it can still matter."""
     config = job.config
     kernel = _entry(Path(job.path))
     arguments = allocate(job.arguments)
@@ -61,15 +60,12 @@ def run(job: RunJob, canary: Canary) -> Timing:
     is_hopeless = (
         job.best_s is not None and warm_up_secs > _HOPELESS * config.race_factor * job.best_s
     )
-    glances, calls = (1, 1) if is_hopeless else (_GLANCES, _GLANCE_CALLS)
-    taken: list[_Repeat] = []
     before = canary.measure()
-    for _ in range(glances):
-        secs = fastest_call(lambda: kernel(*arguments), _GLANCE_SECS, calls)
-        taken.append(_Repeat(secs, before, canary.measure()))
-        before = taken[-1].after
-        if secs > _GLANCE_SECS:
-            break
+    secs = fastest_call(
+        lambda: kernel(*arguments), _GLANCE_SECS, 2 if is_hopeless else _GLANCE_CALLS
+    )
+    taken = [_Repeat(secs, before, canary.measure())]
+    before = taken[-1].after
     glance = _timing(taken, raced=True)
     if job.best_s is not None and job.reference is not None:
         latency_s = corrected_latency(
@@ -78,7 +74,6 @@ def run(job: RunJob, canary: Canary) -> Timing:
         if latency_s > config.race_factor * job.best_s:
             return glance
 
-    secs = min(glance.run_secs)
     # One sample spans several calls of a short program: the clock must not be part of it.
     calls = 1 if config.flush_cache else min(math.ceil(_SAMPLE_SECS / secs), _MAX_CALLS)
     evaluator = tvm.runtime.load_module(job.path).time_evaluator(
