@@ -13,7 +13,7 @@ import platform
 import re
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -36,7 +36,7 @@ class Hardware(BaseModel):
     Attributes
     ----------
     kind
-        ``"cpu"`` or ``"cuda"``.
+        ``"cpu"``, or the kind of the target: ``"cuda"``, ``"metal"``, ...
     model
         The processor as it names itself.
     num_cores
@@ -51,7 +51,7 @@ class Hardware(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kind: Literal["cpu", "cuda"]
+    kind: str
     model: str
     num_cores: int
     target: dict[str, Any]

@@ -41,6 +41,14 @@ class Origin(StrEnum):
     IMPORTED = "imported"
 
 
+class Language(StrEnum):
+    """What the instructions of a sketch are written in."""
+
+    METASCHEDULE = "metaschedule"
+    ANSOR = "ansor"
+    AUTOTVM = "autotvm"
+
+
 class CanaryTimes(BaseModel):
     """Seconds of one call of each canary: now, or in the state that counts as reference."""
 
@@ -73,17 +81,35 @@ WORKLOADS = pa.schema(
         _field("workload_id", pa.string(), "content hash of the computation"),
         _field("name", pa.string(), "what it computes, e.g. fused_conv2d_add_relu"),
         _field("arguments", pa.list_(_ARGUMENT), "dtype and shape of each argument, results last"),
-        _field("flops", pa.float64(), "floating-point operations of one call"),
-        _field("mod_json", pa.string(), "the unscheduled module as TVM's JSON graph"),
-        _field("mod_script", pa.string(), "the same as TVMScript, for people and other versions"),
-        _field("networks", pa.list_(pa.string()), "the networks or operators it was taken from"),
+        _field("flops", pa.float64(), "floating-point operations of one call", nullable=True),
+        _field(
+            "mod_json",
+            pa.string(),
+            "the unscheduled module as TVM's JSON graph; null where a foreign log has none",
+            nullable=True,
+        ),
+        _field(
+            "mod_script",
+            pa.string(),
+            "the same as TVMScript, for people and other versions",
+            nullable=True,
+        ),
     ]
 )
 
 SKETCHES = pa.schema(
     [
         _field("sketch_id", pa.string(), "content hash of the instructions"),
-        _field("instructions", pa.string(), "a trace's instructions, JSON, decisions erased"),
+        _field("language", pa.string(), "one of costlib.schema.Language"),
+        _field("instructions", pa.string(), "a schedule's instructions, JSON, decisions erased"),
+    ]
+)
+
+NETWORKS = pa.schema(
+    [
+        _field("network", pa.string(), "the network or operator that was taken apart"),
+        _field("workload_id", pa.string(), "a workload it calls"),
+        _field("weight", pa.int64(), "how many times it calls it"),
     ]
 )
 
@@ -115,4 +141,32 @@ MEASUREMENTS = pa.schema(
     ]
 )
 
-TABLES = {"workloads": WORKLOADS, "sketches": SKETCHES, "measurements": MEASUREMENTS}
+MUTATIONS = pa.schema(
+    [
+        _field("parent_id", pa.string(), "the program that was changed"),
+        _field("direction", pa.string(), "what was changed, see DesignSpace.directions"),
+        _field("program_id", pa.string(), "the child: content hash as in the measurements"),
+        _field("workload_id", pa.string(), "the workload that both compute"),
+        _field("sketch_id", pa.string(), "the sketch of both"),
+        _field("decisions", pa.string(), "the child's decisions, JSON"),
+        _field("parent_score", pa.float64(), "the cost model's score of the parent"),
+        _field(
+            "child_score",
+            pa.float64(),
+            "its score of the child; null if the child does not pass the postprocessors",
+            nullable=True,
+        ),
+        _field("model", pa.string(), "the bundle that scored, and the hash of its files"),
+    ]
+)
+
+TABLES = {
+    "workloads": WORKLOADS,
+    "sketches": SKETCHES,
+    "networks": NETWORKS,
+    "measurements": MEASUREMENTS,
+    "mutations": MUTATIONS,
+}
+
+PARTITIONED = ("measurements", "mutations")
+"""Tables with a folder ``hardware=<hardware_id>`` for each hardware."""

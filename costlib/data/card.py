@@ -10,7 +10,7 @@ from costlib.data.dataset import Dataset
 from costlib.data.parts import write_file
 from costlib.data.summary import DatasetSummary, summarize
 from costlib.hardware import Hardware
-from costlib.schema import TABLES
+from costlib.schema import PARTITIONED, TABLES
 
 CARD = "README.md"
 
@@ -122,9 +122,12 @@ def size_category(rows: int) -> str:
 
 def _configs(dataset: Dataset) -> str:
     """List what ``load_dataset`` can load: each table, and the measurements of each hardware."""
-    globs = {table: f"{table}/*.parquet" for table in TABLES if dataset.part_files(table)}
+    globs = {
+        table: f"{table}/*/*.parquet" if table in PARTITIONED else f"{table}/*.parquet"
+        for table in TABLES
+        if dataset.part_files(table)
+    }
     if "measurements" in globs:
-        globs["measurements"] = "measurements/*/*.parquet"
         folders = {part.parent.name for part in dataset.part_files("measurements")}
         for folder in sorted(folders):
             globs[folder.removeprefix("hardware=")] = f"measurements/{folder}/*.parquet"

@@ -24,7 +24,7 @@ from costlib.hardware import Hardware
 from costlib.identity import content_id
 from costlib.measure.config import MeasureConfig
 from costlib.measure.measurer import Candidate, Measurement, Measurer
-from costlib.schema import Origin
+from costlib.schema import Language, Origin
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
 from costlib.tvm_compat.api import module_to_json
@@ -66,7 +66,7 @@ class _TaskState:
 
     task: Task
     space: DesignSpace
-    sources: set[str] = field(default_factory=set)
+    weights: dict[str, int] = field(default_factory=dict)
     measured: set[str] = field(default_factory=set)
     best: list[tuple[float, Program]] = field(default_factory=list)
     exhausted: bool = False
@@ -134,7 +134,9 @@ def collect(
         raise InputError("none of the tasks has anything to tune")
     dataset = Dataset.create(out)
     with Measurer(hardware, config, dataset.canary(hardware.hardware_id)) as measurer:
-        measurer.reference = dataset.add_hardware(hardware, measurer.reference)
+        measurer.reference = (
+            dataset.add_hardware(hardware, measurer.reference) or measurer.reference
+        )
         _register(dataset, states)
         _recall(dataset, hardware, states)
         failed = 0
@@ -169,7 +171,8 @@ def _tunable(tasks: Sequence[Task]) -> list[_TaskState]:
     states: dict[str, _TaskState] = {}
     for task in tasks:
         state = states.setdefault(task.workload_id, _TaskState(task, DesignSpace(task)))
-        state.sources.add(task.source)
+        if task.source:
+            state.weights[task.source] = task.weight
     return [state for state in states.values() if state.space.is_tunable]
 
 
@@ -211,14 +214,28 @@ def _mutations(state: _TaskState, seed: int) -> Iterator[_Draw]:
 
 
 def _register(dataset: Dataset, states: Sequence[_TaskState]) -> None:
-    dataset.append_workloads([_workload_row(state.task, state.sources) for state in states])
+    dataset.append_workloads([_workload_row(state.task) for state in states])
+    dataset.append_networks(
+        [
+            {"network": network, "workload_id": state.task.workload_id, "weight": weight}
+            for state in states
+            for network, weight in state.weights.items()
+        ]
+    )
     sketches = {s.sketch_id: s for state in states for s in state.space.sketches}
     dataset.append_sketches(
-        [{"sketch_id": i, "instructions": s.to_json()} for i, s in sketches.items()]
+        [
+            {
+                "sketch_id": sketch_id,
+                "language": str(Language.METASCHEDULE),
+                "instructions": sketch.to_json(),
+            }
+            for sketch_id, sketch in sketches.items()
+        ]
     )
 
 
-def _workload_row(task: Task, sources: set[str]) -> dict[str, Any]:
+def _workload_row(task: Task) -> dict[str, Any]:
     return {
         "workload_id": task.workload_id,
         "name": task.name,
@@ -226,7 +243,6 @@ def _workload_row(task: Task, sources: set[str]) -> dict[str, Any]:
         "flops": task.flops,
         "mod_json": module_to_json(task.mod),
         "mod_script": task.mod.script(show_meta=False),
-        "networks": sorted(sources - {""}),
     }
 
 

@@ -8,7 +8,10 @@
       hardware/<hardware_id>.json              the hardware and the reference of its canaries
       workloads/part-*.parquet                 costlib.schema.WORKLOADS
       sketches/part-*.parquet                  costlib.schema.SKETCHES
+      networks/part-*.parquet                  costlib.schema.NETWORKS
       measurements/hardware=<id>/part-*.parquet  costlib.schema.MEASUREMENTS
+      mutations/hardware=<id>/part-*.parquet   costlib.schema.MUTATIONS
+      heldout/                                 a dataset of the tasks no model may be trained on
 
 Parts are only ever added, each in one step (:mod:`costlib.data.parts`), so any number of
 processes may read while others append. No costlib is needed to read one::
@@ -28,7 +31,9 @@ from costlib.data import parts
 from costlib.data.manifest import MANIFEST, DatasetInfo, HardwareFile, read_hardware, read_info
 from costlib.errors import DatasetError, UnknownNameError
 from costlib.hardware import Hardware
-from costlib.schema import TABLES, CanaryTimes
+from costlib.schema import PARTITIONED, TABLES, CanaryTimes
+
+HELD_OUT_FOLDER = "heldout"
 
 _SCRATCH = ".unfinished"
 
@@ -91,7 +96,17 @@ class Dataset:
         path = Path(path)
         return cls(path, read_info(path))
 
-    def add_hardware(self, hardware: Hardware, canary: CanaryTimes) -> CanaryTimes:
+    def held_out(self) -> Dataset | None:
+        """Open the dataset of held-out tasks inside this one, ``None`` if there is none.
+
+        It lies in a folder of its own, so that nothing that reads this dataset meets it.
+        """
+        folder = self.path / HELD_OUT_FOLDER
+        return Dataset.open(folder) if folder.exists() else None
+
+    def add_hardware(
+        self, hardware: Hardware, canary: CanaryTimes | None = None
+    ) -> CanaryTimes | None:
         """Note a hardware, before its first measurement is appended.
 
         Parameters
@@ -99,11 +114,12 @@ class Dataset:
         hardware
             The hardware.
         canary
-            What its canaries take in the state that latencies are corrected to, in seconds.
+            What its canaries take in the state that latencies are corrected to, in seconds;
+            ``None`` if no canaries were measured, as in foreign logs.
 
         Returns
         -------
-        CanaryTimes
+        CanaryTimes or None
             The reference that counts: the first one noted for this hardware, perhaps by
             another process.
 
@@ -114,7 +130,7 @@ class Dataset:
         """
         file = self._hardware_file(hardware.hardware_id)
         with parts.locked(file.parent):
-            if not file.exists():
+            if not file.exists() or (canary and read_hardware(file).canary is None):
                 content = HardwareFile(hardware=hardware, canary=canary).model_dump(mode="json")
                 parts.write_json(file, content, self.scratch)
         return read_hardware(file).canary
@@ -139,11 +155,15 @@ class Dataset:
         StorageError
             They could not be written; nothing has changed.
         """
-        return self._append_new("workloads", "workload_id", rows)
+        return self._append_new("workloads", ["workload_id"], rows)
 
     def append_sketches(self, rows: Sequence[Mapping[str, Any]]) -> int:
         """Append rows of :data:`costlib.schema.SKETCHES`, as :meth:`append_workloads` does."""
-        return self._append_new("sketches", "sketch_id", rows)
+        return self._append_new("sketches", ["sketch_id"], rows)
+
+    def append_networks(self, rows: Sequence[Mapping[str, Any]]) -> int:
+        """Append rows of :data:`costlib.schema.NETWORKS`, as :meth:`append_workloads` does."""
+        return self._append_new("networks", ["network", "workload_id"], rows)
 
     def append_measurements(self, hardware_id: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Append rows of :data:`costlib.schema.MEASUREMENTS` as one part, all or none.
@@ -155,19 +175,17 @@ class Dataset:
         StorageError
             They could not be written; nothing has changed.
         """
-        if not self._hardware_file(hardware_id).exists():
-            raise DatasetError(f"{self.path} has no hardware '{hardware_id}'; add_hardware first")
-        if rows:
-            schema = TABLES["measurements"]
-            folder = self.path / "measurements" / f"hardware={hardware_id}"
-            table = parts.table_from_rows(rows, schema)
-            parts.write_part(folder, table, schema, self.scratch)
+        self._append_of("measurements", hardware_id, rows)
+
+    def append_mutations(self, hardware_id: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Append rows of :data:`costlib.schema.MUTATIONS`, as :meth:`append_measurements` does."""
+        self._append_of("mutations", hardware_id, rows)
 
     def part_files(self, table: str) -> list[Path]:
         """Return the finished parts of a table, oldest first for each hardware."""
         if table not in TABLES:
             raise UnknownNameError("table", table, TABLES)
-        folder = "hardware=*/" if table == "measurements" else ""
+        folder = "hardware=*/" if table in PARTITIONED else ""
         return sorted((self.path / table).glob(folder + parts.PART_PATTERN))
 
     def scan(self, table: str = "measurements") -> pl.LazyFrame:
@@ -176,14 +194,14 @@ class Dataset:
         Parameters
         ----------
         table
-            ``"measurements"``, ``"workloads"`` or ``"sketches"``.
+            One of :data:`costlib.schema.TABLES`.
 
         Returns
         -------
         polars.LazyFrame
             The columns of :data:`costlib.schema.TABLES`; those that an older part lacks are
-            null. Measurements also have ``hardware``, the hardware id, last; a filter on it
-            opens that hardware's parts only.
+            null. Measurements and mutations also have ``hardware``, the hardware id, last; a
+            filter on it opens that hardware's parts only.
 
         Raises
         ------
@@ -195,7 +213,7 @@ class Dataset:
         found = self.part_files(table)
         for part in found:
             parts.check_part(part, TABLES[table])
-        hive = {"hardware": pl.String()} if table == "measurements" else {}
+        hive = {"hardware": pl.String()} if table in PARTITIONED else {}
         schema = {**parts.polars_schema(TABLES[table]), **hive}
         if not found:
             return pl.LazyFrame(schema=schema)
@@ -217,14 +235,23 @@ class Dataset:
     def _hardware_file(self, hardware_id: str) -> Path:
         return self.path / "hardware" / f"{hardware_id}.json"
 
-    def _append_new(self, table: str, key: str, rows: Sequence[Mapping[str, Any]]) -> int:
+    def _append_of(self, table: str, hardware_id: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        if not self._hardware_file(hardware_id).exists():
+            raise DatasetError(f"{self.path} has no hardware '{hardware_id}'; add_hardware first")
+        if rows:
+            folder = self.path / table / f"hardware={hardware_id}"
+            content = parts.table_from_rows(rows, TABLES[table])
+            parts.write_part(folder, content, TABLES[table], self.scratch)
+
+    def _append_new(self, table: str, key: list[str], rows: Sequence[Mapping[str, Any]]) -> int:
         if not rows:
             return 0
         candidates = parts.table_from_rows(rows, TABLES[table])
         with parts.locked(self.path / table):
-            known = set(self.scan(table).select(key).collect().to_series())
-            new: dict[str, int] = {}
-            for position, row_id in enumerate(candidates[key].to_pylist()):
+            known = set(self.scan(table).select(key).collect().iter_rows())
+            new: dict[tuple[Any, ...], int] = {}
+            ids = zip(*(candidates[column].to_pylist() for column in key), strict=True)
+            for position, row_id in enumerate(ids):
                 if row_id not in known:
                     new.setdefault(row_id, position)
             if new:

@@ -57,13 +57,14 @@ class HardwareFile(BaseModel):
     hardware
         The hardware.
     canary
-        Its reference: what the canaries take when latencies need no correction, in seconds.
+        Its reference: what the canaries take when latencies need no correction, in seconds;
+        ``None`` if everything measured on it was imported without canaries.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     hardware: Hardware
-    canary: CanaryTimes
+    canary: CanaryTimes | None = None
 
 
 def read_info(folder: Path) -> DatasetInfo:

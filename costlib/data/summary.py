@@ -22,6 +22,11 @@ class DatasetSummary(BaseModel):
         See :data:`costlib.schema.SCHEMA_VERSION`.
     measurements, ok
         Attempts to measure a program, and those that gave a latency.
+    heldout_measurements, heldout_tasks
+        The same of the held-out tasks, which are counted nowhere else here.
+    mutation_parents, mutation_children, mutation_children_measured
+        Programs that were changed in every direction, what came of it, and how much of that
+        was measured.
     tasks
         Workloads with at least one measurement.
     programs
@@ -46,6 +51,11 @@ class DatasetSummary(BaseModel):
     schema_version: int
     measurements: int
     ok: int
+    heldout_measurements: int
+    heldout_tasks: int
+    mutation_parents: int
+    mutation_children: int
+    mutation_children_measured: int
     tasks: int
     programs: int
     hardware: list[str]
@@ -70,9 +80,23 @@ def summarize(dataset: Dataset) -> DatasetSummary:
         A part is damaged.
     """
     rows = dataset.scan()
+    held_out = dataset.held_out()
+    mutations = dataset.scan("mutations").unique(["hardware", "program_id"])
+    children = mutations.join(rows, on=["hardware", "program_id"], how="semi")
     by_task = rows.group_by("workload_id").agg(pl.len().alias("count"))
     tasks = dataset.scan("workloads").join(by_task, on="workload_id", how="semi")
-    counts, programs, statuses, origins, hardwares, operators, networks = pl.collect_all(
+    (
+        counts,
+        programs,
+        statuses,
+        origins,
+        hardwares,
+        operators,
+        networks,
+        parents,
+        measured_children,
+        held_out_counts,
+    ) = pl.collect_all(
         [
             by_task,
             rows.select(pl.col("program_id").n_unique()),
@@ -80,7 +104,14 @@ def summarize(dataset: Dataset) -> DatasetSummary:
             _frequencies(rows, "origin"),
             _frequencies(rows, "hardware"),
             _frequencies(tasks, "name"),
-            _frequencies(tasks.select("networks").explode("networks").drop_nulls(), "networks"),
+            _frequencies(
+                dataset.scan("networks").join(by_task, on="workload_id", how="semi"), "network"
+            ),
+            mutations.select(pl.col("parent_id").n_unique(), pl.len()),
+            children.select(pl.len()),
+            (held_out.scan() if held_out else rows.clear()).select(
+                pl.len(), pl.col("workload_id").n_unique()
+            ),
         ]
     )
     per_task = counts["count"].to_list()
@@ -92,6 +123,11 @@ def summarize(dataset: Dataset) -> DatasetSummary:
         schema_version=dataset.info.schema_version,
         measurements=measurements,
         ok=by_status.get(str(Status.OK), 0),
+        heldout_measurements=held_out_counts.item(0, 0),
+        heldout_tasks=held_out_counts.item(0, 1),
+        mutation_parents=parents.item(0, 0),
+        mutation_children=parents.item(0, 1),
+        mutation_children_measured=measured_children.item(),
         tasks=len(per_task),
         programs=programs.item(),
         hardware=list(dataset.hardware()),

@@ -139,7 +139,7 @@ def _check_hardware(
         wrong = _wrong_hardware(file, content)
         if wrong:
             yield problem(file, wrong, _MEND_HARDWARE)
-        else:
+        elif content.canary is not None:
             references[file.stem] = content.canary
     return references
 
@@ -147,7 +147,8 @@ def _check_hardware(
 def _wrong_hardware(file: Path, content: HardwareFile) -> str | None:
     if content.hardware.hardware_id != file.stem:
         return f"describes another hardware, {content.hardware.hardware_id}"
-    times = (content.canary.compute_s, content.canary.memory_s)
+    canary = content.canary
+    times = (canary.compute_s, canary.memory_s) if canary else ()
     if not all(math.isfinite(seconds) and seconds > 0 for seconds in times):
         return "has a reference of its canaries that is not positive"
     return None

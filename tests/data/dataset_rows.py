@@ -32,13 +32,20 @@ def workload(workload_id: str = WORKLOAD_ID, **changes: Any) -> dict[str, Any]:
         "flops": 1e6,
         "mod_json": "{}",
         "mod_script": "def main(): ...",
-        "networks": ["bert_tiny"],
         **changes,
     }
 
 
 def sketch() -> dict[str, Any]:
-    return {"sketch_id": SKETCH_ID, "instructions": json.dumps(INSTRUCTIONS)}
+    return {
+        "sketch_id": SKETCH_ID,
+        "language": "metaschedule",
+        "instructions": json.dumps(INSTRUCTIONS),
+    }
+
+
+def network(name: str = "bert_tiny", workload_id: str = WORKLOAD_ID) -> dict[str, Any]:
+    return {"network": name, "workload_id": workload_id, "weight": 2}
 
 
 def measurement(number: int, workload_id: str = WORKLOAD_ID, **changes: Any) -> dict[str, Any]:
@@ -81,12 +88,29 @@ def failed(number: int, **changes: Any) -> dict[str, Any]:
     )
 
 
+def mutation(parent: dict[str, Any], number: int, **changes: Any) -> dict[str, Any]:
+    """Return the record that measurement ``number`` is what became of ``parent``."""
+    child = measurement(number, parent["workload_id"])
+    shared = ("program_id", "workload_id", "sketch_id", "decisions")
+    return {
+        **{column: child[column] for column in shared},
+        "parent_id": parent["program_id"],
+        "direction": "unroll",
+        "parent_score": 0.5,
+        "child_score": 0.6,
+        "model": "test@0",
+        **changes,
+    }
+
+
 def fill(dataset: Dataset, count: int = 4, *, parts: int = 1) -> str:
     """Append ``count`` programs in each of ``parts`` parts; return the hardware id."""
     machine = hardware()
     dataset.add_hardware(machine, CANARY)
     dataset.append_workloads([workload()])
     dataset.append_sketches([sketch()])
+    dataset.append_networks([network()])
+    dataset.append_mutations(machine.hardware_id, [mutation(measurement(0), 1)])
     for part in range(parts):
         rows = [measurement(part * count + i) for i in range(count)]
         dataset.append_measurements(machine.hardware_id, rows)

@@ -37,6 +37,8 @@ def test_the_front_matter_finds_the_parts_of_each_table(dataset: Dataset) -> Non
         "measurements": 3,
         "workloads": 1,
         "sketches": 1,
+        "networks": 1,
+        "mutations": 1,
         hardware_id: 2,
         other.hardware_id: 1,
     }

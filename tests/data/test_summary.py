@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from dataset_rows import CANARY, failed, hardware, measurement, sketch, workload
+from dataset_rows import CANARY, failed, hardware, measurement, mutation, network, sketch, workload
 
 from costlib.data.dataset import Dataset
 from costlib.data.summary import summarize
@@ -24,24 +24,41 @@ def test_counts(dataset: Dataset) -> None:
     dataset.append_sketches([sketch()])
     dataset.append_workloads(
         [
-            workload("a", networks=["bert_tiny", "bert_base"]),
-            workload("b", networks=["bert_base"]),
-            workload("c", name="softmax", networks=[]),
+            workload("a"),
+            workload("b"),
+            workload("c", name="softmax"),
             workload("never measured"),
         ]
+    )
+    dataset.append_networks(
+        [network("bert_tiny", "a"), network("bert_base", "a"), network("bert_base", "b")]
     )
     rows = [measurement(i, "a") for i in range(4)] + [failed(9, workload_id="b")]
     dataset.append_measurements(one.hardware_id, rows)
     rows = [measurement(0, "a"), measurement(1, "c", origin="mutation")]
     dataset.append_measurements(two.hardware_id, rows)
+    children = [mutation(rows[0], 1), mutation(rows[0], 8)]
+    dataset.append_mutations(one.hardware_id, children)
+    held_out = Dataset.create(dataset.path / "heldout")
+    held_out.add_hardware(one, CANARY)
+    held_out.append_measurements(one.hardware_id, [measurement(0, "z"), measurement(1, "z")])
 
     summary = summarize(dataset)
-    size = sum(part.stat().st_size for part in dataset.path.rglob("*.parquet"))
+    size = sum(
+        part.stat().st_size
+        for part in dataset.path.rglob("*.parquet")
+        if not part.is_relative_to(held_out.path)
+    )
     assert summary.model_dump() == {
         "path": str(dataset.path),
         "schema_version": 1,
         "measurements": 7,
         "ok": 6,
+        "heldout_measurements": 2,
+        "heldout_tasks": 1,
+        "mutation_parents": 1,
+        "mutation_children": 2,
+        "mutation_children_measured": 1,
         "tasks": 3,
         "programs": 6,
         "hardware": sorted(machine.hardware_id for machine in (one, two, hardware(3))),

@@ -77,7 +77,7 @@ def test_a_sketch_that_is_not_there(dataset: Dataset) -> None:
 
 def test_a_sketch_under_another_id(dataset: Dataset) -> None:
     fill(dataset)
-    dataset.append_sketches([{"sketch_id": "0" * 16, "instructions": "[]"}])
+    dataset.append_sketches([{**sketch(), "sketch_id": "0" * 16}])
     assert only_problem(dataset).what == f"has ids that are no hashes: {'0' * 16}"
 
 
