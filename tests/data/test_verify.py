@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from dataset_rows import CANARY, failed, fill, hardware, measurement, workload
+from dataset_rows import CANARY, failed, fill, hardware, measurement, sketch, workload
 
 from costlib.data.dataset import Dataset
 from costlib.data.verify import Problem, verify
