@@ -14,20 +14,24 @@
       heldout/                                 a dataset of the tasks no model may be trained on
 
 Parts are only ever added, each in one step (:mod:`costlib.data.parts`), so any number of
-processes may read while others append. No costlib is needed to read one::
+processes may read while others append; :mod:`costlib.data.compact` puts one part in the place
+of many, in one step, too. No costlib is needed to read one::
 
     polars.scan_parquet("<dataset>/measurements/**/*.parquet")
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 
 from costlib.data import parts
+from costlib.data.listing import list_parts
 from costlib.data.manifest import MANIFEST, DatasetInfo, HardwareFile, read_hardware, read_info
 from costlib.errors import DatasetError, UnknownNameError
 from costlib.hardware import Hardware
@@ -36,6 +40,13 @@ from costlib.schema import PARTITIONED, TABLES, CanaryTimes
 HELD_OUT_FOLDER = "heldout"
 
 _SCRATCH = ".unfinished"
+
+_KEYS = {
+    "workloads": ["workload_id"],
+    "sketches": ["sketch_id"],
+    "networks": ["network", "workload_id"],
+}
+"""What tells rows apart in the tables that hold each row once."""
 
 
 class Dataset:
@@ -102,7 +113,17 @@ class Dataset:
         It lies in a folder of its own, so that nothing that reads this dataset meets it.
         """
         folder = self.path / HELD_OUT_FOLDER
-        return Dataset.open(folder) if folder.exists() else None
+        return Dataset.open(folder) if (folder / MANIFEST).exists() else None
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Keep the parts that are there now from being removed by a compaction.
+
+        Without it, a lazy frame that was made before a compaction and collected after it
+        raises ``FileNotFoundError``. Append nothing in the body.
+        """
+        with parts.locked(self.path, shared=True):
+            yield
 
     def add_hardware(
         self, hardware: Hardware, canary: CanaryTimes | None = None
@@ -155,15 +176,15 @@ class Dataset:
         StorageError
             They could not be written; nothing has changed.
         """
-        return self._append_new("workloads", ["workload_id"], rows)
+        return self._append_new("workloads", rows)
 
     def append_sketches(self, rows: Sequence[Mapping[str, Any]]) -> int:
         """Append rows of :data:`costlib.schema.SKETCHES`, as :meth:`append_workloads` does."""
-        return self._append_new("sketches", ["sketch_id"], rows)
+        return self._append_new("sketches", rows)
 
     def append_networks(self, rows: Sequence[Mapping[str, Any]]) -> int:
         """Append rows of :data:`costlib.schema.NETWORKS`, as :meth:`append_workloads` does."""
-        return self._append_new("networks", ["network", "workload_id"], rows)
+        return self._append_new("networks", rows)
 
     def append_measurements(self, hardware_id: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Append rows of :data:`costlib.schema.MEASUREMENTS` as one part, all or none.
@@ -181,12 +202,34 @@ class Dataset:
         """Append rows of :data:`costlib.schema.MUTATIONS`, as :meth:`append_measurements` does."""
         self._append_of("mutations", hardware_id, rows)
 
-    def part_files(self, table: str) -> list[Path]:
-        """Return the finished parts of a table, oldest first for each hardware."""
+    def append_table(self, table: str, rows: pa.Table, hardware_id: str | None = None) -> None:
+        """Append rows that are an arrow table already, as the methods above do.
+
+        Parameters
+        ----------
+        table
+            One of :data:`costlib.schema.TABLES`.
+        rows
+            With exactly its columns.
+        hardware_id
+            The hardware, for measurements and mutations.
+        """
+        if hardware_id is None:
+            self._append_new(table, rows)
+        else:
+            self._append_of(table, hardware_id, rows)
+
+    def folders(self, table: str) -> list[Path]:
+        """Return the folders that hold the parts of a table, one for each hardware or one."""
         if table not in TABLES:
             raise UnknownNameError("table", table, TABLES)
-        folder = "hardware=*/" if table in PARTITIONED else ""
-        return sorted((self.path / table).glob(folder + parts.PART_PATTERN))
+        folder = self.path / table
+        return sorted(folder.glob("hardware=*/")) if table in PARTITIONED else [folder]
+
+    def part_files(self, table: str) -> list[Path]:
+        """Return the parts of a table that count, oldest first for each hardware."""
+        with self.reading():
+            return [part for folder in self.folders(table) for part in list_parts(folder)]
 
     def scan(self, table: str = "measurements") -> pl.LazyFrame:
         """Return the rows of a table that are there now, lazily.
@@ -210,22 +253,23 @@ class Dataset:
         UnknownNameError
             There is no such table.
         """
-        found = self.part_files(table)
-        for part in found:
-            parts.check_part(part, TABLES[table])
+        with self.reading():
+            found = self.part_files(table)
+            for part in found:
+                parts.check_part(part, TABLES[table])
         hive = {"hardware": pl.String()} if table in PARTITIONED else {}
-        schema = {**parts.polars_schema(TABLES[table]), **hive}
+        schema = pl.Schema({**parts.polars_schema(TABLES[table]), **hive})
         if not found:
             return pl.LazyFrame(schema=schema)
-        return pl.scan_parquet(
-            self.path / table,
-            glob=False,
-            schema=schema,
-            hive_partitioning=bool(hive),
-            hive_schema=hive or None,
-            missing_columns="insert",
-            extra_columns="ignore",
-        )
+        if "=" in str(self.path.absolute()) and hive:
+            # Polars would take a folder above the dataset for a column, too.
+            return pl.concat(
+                _scan([part for part in found if part.parent == folder], schema, hive={})
+                .with_columns(hardware=pl.lit(folder.name.removeprefix("hardware=")))
+                .select(schema.names())
+                for folder in sorted({part.parent for part in found})
+            )
+        return _scan(found, schema, hive)
 
     def measured(self, hardware_id: str) -> set[str]:
         """Return the ids of all programs measured on a hardware, failed ones included."""
@@ -235,18 +279,20 @@ class Dataset:
     def _hardware_file(self, hardware_id: str) -> Path:
         return self.path / "hardware" / f"{hardware_id}.json"
 
-    def _append_of(self, table: str, hardware_id: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    def _append_of(
+        self, table: str, hardware_id: str, rows: Sequence[Mapping[str, Any]] | pa.Table
+    ) -> None:
         if not self._hardware_file(hardware_id).exists():
             raise DatasetError(f"{self.path} has no hardware '{hardware_id}'; add_hardware first")
-        if rows:
+        if len(rows):
             folder = self.path / table / f"hardware={hardware_id}"
-            content = parts.table_from_rows(rows, TABLES[table])
-            parts.write_part(folder, content, TABLES[table], self.scratch)
+            parts.write_part(folder, _arrow(table, rows), TABLES[table], self.scratch)
 
-    def _append_new(self, table: str, key: list[str], rows: Sequence[Mapping[str, Any]]) -> int:
-        if not rows:
+    def _append_new(self, table: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> int:
+        if not len(rows):
             return 0
-        candidates = parts.table_from_rows(rows, TABLES[table])
+        key = _KEYS[table]
+        candidates = _arrow(table, rows)
         with parts.locked(self.path / table):
             known = set(self.scan(table).select(key).collect().iter_rows())
             new: dict[tuple[Any, ...], int] = {}
@@ -258,3 +304,19 @@ class Dataset:
                 fresh = candidates.take(list(new.values()))
                 parts.write_part(self.path / table, fresh, TABLES[table], self.scratch)
         return len(new)
+
+
+def _arrow(table: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Table:
+    return rows if isinstance(rows, pa.Table) else parts.table_from_rows(rows, TABLES[table])
+
+
+def _scan(found: list[Path], schema: pl.Schema, hive: dict[str, pl.String]) -> pl.LazyFrame:
+    return pl.scan_parquet(
+        found,
+        glob=False,
+        schema=schema,
+        hive_partitioning=bool(hive),
+        hive_schema=hive or None,
+        missing_columns="insert",
+        extra_columns="ignore",
+    )

@@ -24,15 +24,24 @@ from typing import IO, Any
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from costlib.errors import DatasetError, StorageError
 
 PART_PATTERN = "part-*.parquet"
 
+COMPACTED = "-compacted.parquet"
+"""How the name of a part ends that replaces others."""
+
+REPLACES = "costlib.replaces"
+"""Where a part's parquet metadata names those, as a JSON list."""
+
 MEND_PART = "remove that file, the rest stays readable (`costlib dataset verify` lists all)"
 """What to do about a damaged part."""
 
+_ZSTD_LEVEL = 9
+_ROW_GROUP = 1 << 16
 _SCRATCH_PREFIX = ".tmp-"
 _MENDS = {
     errno.ENOSPC: "free some space or choose another folder",
@@ -64,7 +73,11 @@ def table_from_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.
 
 
 def write_part(
-    folder: Path, table: pa.Table, schema: pa.Schema, scratch: Path | None = None
+    folder: Path,
+    table: pa.Table,
+    schema: pa.Schema,
+    scratch: Path | None = None,
+    replaces: Sequence[str] = (),
 ) -> Path:
     """Add ``table`` to ``folder`` as a new part.
 
@@ -79,6 +92,9 @@ def write_part(
         What the part must look like.
     scratch
         See :func:`write_file`.
+    replaces
+        Names of parts in ``folder`` that do not count from then on, because ``table`` holds
+        their rows; see :mod:`costlib.data.listing`.
 
     Returns
     -------
@@ -92,19 +108,26 @@ def write_part(
     StorageError
         The part could not be written; nothing has changed.
     """
+    rows = _conform(table, schema)
     buffer = pa.BufferOutputStream()
     try:
         # Arrow's own copy of the schema would double the size of a small part.
-        pq.write_table(
-            _conform(table, schema),
+        with pq.ParquetWriter(
             buffer,
+            schema,
+            use_dictionary=_repetitive(rows),
             compression="zstd",
+            compression_level=_ZSTD_LEVEL,
             write_page_checksum=True,
             store_schema=False,
-        )
+        ) as writer:
+            writer.write_table(rows, row_group_size=_ROW_GROUP)
+            if replaces:
+                writer.add_key_value_metadata({REPLACES: json.dumps(list(replaces))})
     except pa.ArrowInvalid as error:
         raise DatasetError(f"rows do not fit the table: {error}") from error
-    part = folder / f"part-{time.time_ns():020d}-{secrets.token_hex(4)}.parquet"
+    name = f"part-{time.time_ns():020d}-{secrets.token_hex(4)}"
+    part = folder / f"{name}{COMPACTED if replaces else '.parquet'}"
     write_file(part, buffer.getvalue(), scratch)
     return part
 
@@ -146,7 +169,27 @@ def write_file(path: Path, data: Any, scratch: Path | None = None) -> None:
         except BaseException:
             unfinished.unlink(missing_ok=True)
             raise
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
+
+
+def read_part(part: Path, schema: pa.Schema) -> pa.Table:
+    """Read a part; columns of ``schema`` that it lacks are null, others are left out.
+
+    Raises
+    ------
+    DatasetError
+        It is damaged, a checksum does not hold, or a column has another type.
+    """
+    check_part(part, schema)
+    try:
+        rows = pq.ParquetFile(part, page_checksum_verification=True).read()
+        columns = [
+            rows[field.name] if field.name in rows.column_names else pa.nulls(len(rows), field.type)
+            for field in schema
+        ]
+        return pa.table(columns, names=schema.names).cast(schema)
+    except (pa.ArrowException, ValueError, OSError) as error:
+        raise DatasetError(f"{part} is damaged ({first_line(error)}); {MEND_PART}") from error
 
 
 def check_part(part: Path, schema: pa.Schema) -> None:
@@ -192,9 +235,10 @@ def remove_stale(scratch: Path) -> None:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
     """Keep other processes that do the same out of ``folder`` (made if missing).
 
+    Any number of processes may share the lock at once, none beside one that does not share.
     Without effect on file systems that cannot lock a folder, such as NFS.
     """
     with storage_errors(folder):
@@ -202,7 +246,7 @@ def locked(folder: Path) -> Iterator[None]:
         descriptor = os.open(folder, os.O_RDONLY)
     try:
         with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            fcntl.flock(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)
@@ -222,6 +266,13 @@ def storage_errors(path: Path) -> Iterator[None]:
 def first_line(error: Exception) -> str:
     """Return what to quote of another library's error."""
     return str(error).strip().split("\n")[0].rstrip(".")
+
+
+def _repetitive(rows: pa.Table) -> list[str]:
+    """Columns worth a dictionary; it makes measured times and unique ids larger."""
+    flat = [field.name for field in rows.schema if not pa.types.is_nested(field.type)]
+    plain = [name for name in flat if not pa.types.is_floating(rows.schema.field(name).type)]
+    return [name for name in plain if 2 * pc.count_distinct(rows[name]).as_py() <= len(rows)]
 
 
 def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -250,7 +301,8 @@ def _open_scratch(folder: Path) -> tuple[Path, IO[bytes]]:
         file.close()  # Removed as stale between being made and being locked.
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Flush to disk which files are in ``folder``."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         with suppress(OSError):  # Some network file systems sync no folders; the file is there.

@@ -1,0 +1,136 @@
+"""Many small parts into few large ones: fewer files to open, and a fraction of the bytes.
+
+Other processes may read and append meanwhile. A new part replaces its group of old ones in the
+moment it is renamed into place (:mod:`costlib.data.listing`), so a kill at any moment leaves a
+dataset with the same rows, and compacting again ends what was begun. Only a reader that
+knows nothing of costlib may see rows twice, until the old parts are removed a moment later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict
+
+from costlib.data.dataset import Dataset
+from costlib.data.listing import list_parts, remove_replaced
+from costlib.data.parts import check_part, locked, read_part, write_part
+from costlib.schema import TABLES
+
+PART_BYTES = 32 << 20
+"""Parts grow up to this size; a group of parts of this size is in memory at once."""
+
+ORDER = {
+    "workloads": ["name", "workload_id"],
+    "sketches": ["language", "instructions"],
+    "networks": ["network", "workload_id"],
+    "measurements": ["workload_id", "sketch_id", "decisions"],
+    "mutations": ["workload_id", "parent_id", "direction"],
+}
+"""Similar rows beside each other: they compress well, and a task's rows are in few pages."""
+
+
+class Compaction(BaseModel):
+    """What a compaction did.
+
+    Attributes
+    ----------
+    parts_before, parts_after
+        Parts of all tables, those of the held-out tasks included.
+    bytes_before, bytes_after
+        Their size.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    parts_before: int
+    parts_after: int
+    bytes_before: int
+    bytes_after: int
+
+
+def compact(dataset: Dataset) -> Compaction:
+    """Put few sorted parts in the place of many, and end an interrupted compaction.
+
+    Raises
+    ------
+    DatasetError
+        A part is damaged; it and the parts after it are as they were.
+    StorageError
+        The dataset cannot be written; no row is lost.
+    """
+    held_out = dataset.held_out()
+    datasets = [dataset, held_out] if held_out else [dataset]
+    before = _sizes(datasets)
+    for one in datasets:
+        for table in TABLES:
+            with locked(one.path / table):
+                for folder in one.folders(table):
+                    _compact_folder(one, folder, table)
+    after = _sizes(datasets)
+    return Compaction(
+        parts_before=len(before),
+        parts_after=len(after),
+        bytes_before=sum(before),
+        bytes_after=sum(after),
+    )
+
+
+def sort_rows(table: str, rows: pa.Table) -> pa.Table:
+    """Sort rows of a table as its parts should be."""
+    return rows.sort_by([(column, "ascending") for column in ORDER[table]])
+
+
+def _sizes(datasets: list[Dataset]) -> list[int]:
+    return [
+        part.stat().st_size
+        for dataset in datasets
+        for table in TABLES
+        for part in dataset.part_files(table)
+    ]
+
+
+def _compact_folder(dataset: Dataset, folder: Path, table: str) -> None:
+    _tidy(dataset, folder)
+    schema = TABLES[table]
+    for group in _groups(list_parts(folder), schema):
+        rows = pa.concat_tables(read_part(part, schema) for part in group)
+        names = [part.name for part in group]
+        write_part(folder, sort_rows(table, rows), schema, dataset.scratch, replaces=names)
+        _tidy(dataset, folder)
+
+
+def _tidy(dataset: Dataset, folder: Path) -> None:
+    """Remove replaced parts once nobody reads them.
+
+    A part may only be replaced after those that it replaced itself are gone: they would
+    count again.
+    """
+    with locked(dataset.path):
+        remove_replaced(folder)
+
+
+def _groups(found: list[Path], schema: pa.Schema) -> Iterator[list[Path]]:
+    """Yield groups of small parts, oldest first, that make a part of a good size each."""
+    group: list[Path] = []
+    size = 0
+    for part in found:
+        part_size = part.stat().st_size
+        if part_size > PART_BYTES // 2 or not _is_known(part, schema):
+            continue
+        if size + part_size > PART_BYTES:
+            yield group
+            group, size = [], 0
+        group.append(part)
+        size += part_size
+    if len(group) > 1:
+        yield group
+
+
+def _is_known(part: Path, schema: pa.Schema) -> bool:
+    """Say whether a part has no columns but those of ``schema``: others would be lost."""
+    check_part(part, schema)
+    return set(pq.read_schema(part).names) <= set(schema.names)
