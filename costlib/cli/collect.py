@@ -7,20 +7,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from costlib.cli.options import Cores, Mcpu, Seed, local_hardware
+from costlib.cli.options import Cores, Mcpu, Seed
 from costlib.cli.output import Json, print_json, progress_bar
 
 if TYPE_CHECKING:
-    from costlib.data.collect import CollectProgress
+    from costlib.data.plan import CollectionPlan
+    from costlib.data.planned import PlanProgress
 
 
 def collect(
-    sources: Annotated[
-        list[str],
-        typer.Argument(help="Networks, operators (quoted) or files, as for `costlib tasks`."),
-    ],
     out: Annotated[Path, typer.Option(help="The dataset's folder; made if it does not exist.")],
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(help="Networks, operators (quoted) or files, as for `costlib tasks`."),
+    ] = None,
+    plan: Annotated[
+        Path | None, typer.Option(help="A TOML file that says what to collect, instead of SOURCES.")
+    ] = None,
     programs: Annotated[int, typer.Option(help="Programs of each task.")] = 64,
+    minutes: Annotated[
+        float | None, typer.Option(help="Stop after so many minutes; call again to go on.")
+    ] = None,
     seed: Seed = 0,
     mcpu: Mcpu = None,
     cores: Cores = None,
@@ -32,34 +39,71 @@ def collect(
     """Measure programs on this machine into a dataset; called again, it goes on.
 
     Example: `costlib collect resnet_18 "matmul 384 768 3072" --out my-data --programs 32`
+
+    Example: `costlib collect --plan plan.toml --out my-data --minutes 60`
     """
     from costlib.data.card import write_card
-    from costlib.data.collect import collect as run
+    from costlib.data.planned import collect_plan
     from costlib.data.summary import summarize
+    from costlib.hub.scorer import load_scorer
     from costlib.measure.config import MeasureConfig
-    from costlib.workloads import extract_tasks
 
-    hardware = local_hardware(mcpu, cores)
-    tasks = [task for source in sources for task in extract_tasks(source, hardware)]
+    wanted = _plan(sources, plan, programs=programs, seed=seed, mcpu=mcpu, cores=cores)
+    if minutes is not None:
+        wanted = wanted.model_copy(update={"minutes": minutes})
     with progress_bar("collecting") as (bar, line):
 
-        def show(progress: CollectProgress) -> None:
-            failed = f", {progress.failed} failed" if progress.failed else ""
-            description = f"{progress.task}{failed}"
-            bar.update(line, completed=progress.done, total=progress.total, description=description)
+        def show(progress: PlanProgress) -> None:
+            step = f"{progress.step}/{progress.steps} " if progress.steps > 1 else ""
+            bar.update(
+                line,
+                completed=progress.done,
+                total=progress.total,
+                description=f"{step}{progress.what} {progress.task}",
+            )
 
-        dataset = run(
-            tasks,
+        dataset = collect_plan(
+            wanted,
             out,
-            programs_per_task=programs,
-            hardware=hardware,
-            seed=seed,
+            load_scorer=load_scorer,
             config=MeasureConfig(check_output=check),
             on_progress=show,
         )
-    write_card(dataset)
+    held_out = dataset.held_out()
+    for written in (dataset, held_out):
+        if written is not None:
+            write_card(written)
     summary = summarize(dataset)
     if as_json:
         print_json(summary.model_dump(mode="json"))
     else:
         typer.echo(f"{out}: {summary.measurements} measurements of {summary.tasks} tasks")
+
+
+def _plan(
+    sources: list[str] | None,
+    file: Path | None,
+    *,
+    programs: int,
+    seed: int,
+    mcpu: str | None,
+    cores: int | None,
+) -> CollectionPlan:
+    """Read the plan, or make one from the other options."""
+    from costlib.data.plan import CollectionPlan, HardwarePlan, Mix, load_plan
+    from costlib.errors import InputError
+
+    if (file is None) == (not sources):
+        raise InputError("name either networks and operators to collect from, or a --plan")
+    if file is not None:
+        return load_plan(file)
+    if programs < 1:
+        raise InputError(f"--programs is {programs}; it must be at least 1")
+    return CollectionPlan(
+        sources=tuple(sources or ()),
+        programs_per_task=programs,
+        min_flops=0,
+        seed=seed,
+        mix=Mix(evolved=0, mutated=0.5),
+        hardware=(HardwarePlan(mcpu=mcpu, cores=cores),),
+    )

@@ -1,43 +1,35 @@
 """Measure programs of many tasks into a dataset.
 
 The tasks take turns, a batch each, so that a collection stopped early covers all of them: many
-tasks with few programs teach a model more than few tasks with many (TenSet, NeurIPS'21). A task's
-first batch is random; later ones are half random and half mutations of the best programs
-so far, so that the fast end of the space, where a search will work, is well covered.
+tasks with few programs teach a model more than few tasks with many (TenSet, NeurIPS'21). What a
+batch consists of is up to :mod:`costlib.data.proposals`.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from costlib.data.dataset import Dataset
+from costlib.data.plan import Mix
+from costlib.data.proposals import Draw, Scorer, TaskState, draw
+from costlib.data.task_tables import register_sketches, register_workloads
 from costlib.errors import InputError
 from costlib.hardware import Hardware
-from costlib.identity import content_id
 from costlib.measure.config import MeasureConfig
-from costlib.measure.measurer import Candidate, Measurement, Measurer
-from costlib.schema import Language, Origin
-from costlib.space.design_space import DesignSpace
+from costlib.measure.measurer import Measurement, Measurer
+from costlib.schema import Origin
 from costlib.space.program import Program
-from costlib.tvm_compat.api import module_to_json
 from costlib.workloads.task import Task
 
 BATCH = 16
 """Programs measured between two writes: what a kill can lose."""
-
-_PARENTS = 4
-"""Mutations start from this many of a task's best programs."""
-
-_MAX_DRAWS = 20
-"""Draws for each program wanted, before a space counts as exhausted."""
 
 
 @dataclass(frozen=True)
@@ -60,35 +52,6 @@ class CollectProgress:
     failed: int
 
 
-@dataclass
-class _TaskState:
-    """What is known about one task's programs."""
-
-    task: Task
-    space: DesignSpace
-    weights: dict[str, int] = field(default_factory=dict)
-    measured: set[str] = field(default_factory=set)
-    best: list[tuple[float, Program]] = field(default_factory=list)
-    exhausted: bool = False
-
-    def add(self, program: Program, latency_s: float | None) -> None:
-        self.measured.add(program.program_id)
-        if latency_s is not None:
-            self.best = sorted([*self.best, (latency_s, program)], key=lambda x: x[0])[:_PARENTS]
-
-    @property
-    def best_s(self) -> float | None:
-        return self.best[0][0] if self.best else None
-
-
-@dataclass(frozen=True)
-class _Draw:
-    candidate: Candidate
-    origin: Origin
-    parent_id: str | None = None
-    direction: str | None = None
-
-
 def collect(
     tasks: Sequence[Task],
     out: str | Path,
@@ -96,6 +59,9 @@ def collect(
     programs_per_task: int = 64,
     hardware: Hardware | None = None,
     seed: int = 0,
+    mix: Mix | None = None,
+    score: Scorer | None = None,
+    minutes: float | None = None,
     config: MeasureConfig | None = None,
     on_progress: Callable[[CollectProgress], None] | None = None,
 ) -> Dataset:
@@ -116,6 +82,12 @@ def collect(
         What to compile for; this machine's CPU with all its cores if not given.
     seed
         Decides which programs are drawn.
+    mix
+        How the programs are made.
+    score
+        A cost model that picks the evolved programs; without one those are random.
+    minutes
+        Stop after the batch in which this is over.
     config
         Repeats, limits and racing.
     on_progress
@@ -133,123 +105,86 @@ def collect(
     if not states:
         raise InputError("none of the tasks has anything to tune")
     dataset = Dataset.create(out)
+    register_workloads(dataset, tasks, {state.task.workload_id for state in states})
+    register_sketches(dataset, [sketch for state in states for sketch in state.space.sketches])
+    _recall(dataset, hardware, states)
+    if all(len(state.measured) >= programs_per_task for state in states):
+        return dataset
+    collection = _Collection(
+        dataset, hardware, states, programs_per_task, seed, mix or Mix(), score, on_progress
+    )
+    deadline = None if minutes is None else time.monotonic() + 60 * minutes
     with Measurer(hardware, config, dataset.canary(hardware.hardware_id)) as measurer:
         measurer.reference = (
             dataset.add_hardware(hardware, measurer.reference) or measurer.reference
         )
-        _register(dataset, states)
-        _recall(dataset, hardware, states)
-        failed = 0
-        for round_number in itertools.count():
-            unfinished = [s for s in states if len(s.measured) < programs_per_task]
-            unfinished = [s for s in unfinished if not s.exhausted]
-            if not unfinished:
-                break
-            for state in unfinished:
-                wanted = min(BATCH, programs_per_task - len(state.measured))
-                draws = _draw(state, wanted, _seed(seed, state, round_number))
-                state.exhausted = len(draws) < wanted
-                measurements = measurer.measure(
-                    state.task, [draw.candidate for draw in draws], state.best_s
-                )
-                rows = [_row(m, d, seed) for m, d in zip(measurements, draws, strict=True)]
-                dataset.append_measurements(hardware.hardware_id, rows)
-                for m in measurements:
-                    state.add(m.program, None if m.raced else m.latency_s)
-                failed += sum(m.latency_s is None for m in measurements)
-                if on_progress is not None:
-                    done = sum(min(len(s.measured), programs_per_task) for s in states)
-                    total = sum(
-                        len(s.measured) if s.exhausted else programs_per_task for s in states
-                    )
-                    on_progress(CollectProgress(done, total, state.task.name, failed))
+        collection.run(measurer, deadline)
     return dataset
 
 
-def _tunable(tasks: Sequence[Task]) -> list[_TaskState]:
-    """Each workload once, with all its sources; those with nothing to tune are left out."""
-    states: dict[str, _TaskState] = {}
+@dataclass
+class _Collection:
+    dataset: Dataset
+    hardware: Hardware
+    states: list[TaskState]
+    programs_per_task: int
+    seed: int
+    mix: Mix
+    score: Scorer | None
+    on_progress: Callable[[CollectProgress], None] | None
+    failed: int = 0
+
+    def run(self, measurer: Measurer, deadline: float | None) -> None:
+        """Let the tasks take turns, those with the fewest programs first."""
+        while True:
+            unfinished = [
+                state
+                for state in self.states
+                if len(state.measured) < self.programs_per_task and not state.exhausted
+            ]
+            if not unfinished:
+                return
+            fewest = min(len(state.measured) for state in unfinished) + BATCH
+            for state in unfinished:
+                if len(state.measured) < fewest:
+                    self._measure_batch(measurer, state)
+                if deadline is not None and time.monotonic() > deadline:
+                    return
+
+    def _measure_batch(self, measurer: Measurer, state: TaskState) -> None:
+        wanted = min(BATCH, self.programs_per_task - len(state.measured))
+        draws = draw(state, wanted, self.mix, self.score, self.seed)
+        state.exhausted = len(draws) < wanted
+        measurements = measurer.measure(state.task, [d.candidate for d in draws], state.best_s)
+        rows = [_row(m, d, self.seed) for m, d in zip(measurements, draws, strict=True)]
+        self.dataset.append_measurements(self.hardware.hardware_id, rows)
+        for m, d in zip(measurements, draws, strict=True):
+            state.add(m.program, d.origin, None if m.raced else m.latency_s)
+        self.failed += sum(m.latency_s is None for m in measurements)
+        if self.on_progress is not None:
+            self.on_progress(self._progress(state))
+
+    def _progress(self, state: TaskState) -> CollectProgress:
+        done = sum(min(len(s.measured), self.programs_per_task) for s in self.states)
+        missing = sum(
+            max(0, self.programs_per_task - len(s.measured)) for s in self.states if not s.exhausted
+        )
+        return CollectProgress(done, done + missing, state.task.name, self.failed)
+
+
+def _tunable(tasks: Sequence[Task]) -> list[TaskState]:
+    """Each workload once; those with nothing to tune are left out."""
+    distinct: dict[str, Task] = {}
     for task in tasks:
-        state = states.setdefault(task.workload_id, _TaskState(task, DesignSpace(task)))
-        if task.source:
-            state.weights[task.source] = task.weight
-    return [state for state in states.values() if state.space.is_tunable]
+        distinct.setdefault(task.workload_id, task)
+    states = (TaskState(task) for task in distinct.values())
+    return [state for state in states if state.space.is_tunable]
 
 
-def _seed(seed: int, state: _TaskState, round_number: int) -> int:
-    """Differs by what is measured already, so that a resumed collection draws new programs."""
-    parts = content_id(seed, state.task.workload_id, round_number, len(state.measured))
-    return int(parts[:8], 16)
-
-
-def _draw(state: _TaskState, wanted: int, seed: int) -> list[_Draw]:
-    """Draw programs that are valid, distinct and not measured yet."""
-    mutated = wanted // 2 if state.best else 0
-    draws: dict[str, _Draw] = {}
-    for stream, count in ((_mutations(state, seed), mutated), (_random(state, seed), wanted)):
-        for draw in itertools.islice(stream, count * _MAX_DRAWS):
-            program = draw.candidate.program
-            if program.program_id in state.measured or draw.candidate.schedule is None:
-                continue
-            draws.setdefault(program.program_id, draw)
-            if len(draws) >= count:
-                break
-    return list(draws.values())
-
-
-def _random(state: _TaskState, seed: int) -> Iterator[_Draw]:
-    for program, schedule in state.space.sample(seed):
-        yield _Draw(Candidate(program, schedule), Origin.RANDOM)
-
-
-def _mutations(state: _TaskState, seed: int) -> Iterator[_Draw]:
-    rng = np.random.default_rng(seed)
-    for _ in range(BATCH * _MAX_DRAWS):
-        _, parent = state.best[rng.integers(len(state.best))]
-        mutation = state.space.mutate(parent, int(rng.integers(2**31)))
-        if mutation is not None:
-            program, direction = mutation
-            candidate = Candidate(program, state.space.lower(program))
-            yield _Draw(candidate, Origin.MUTATION, parent.program_id, direction)
-
-
-def _register(dataset: Dataset, states: Sequence[_TaskState]) -> None:
-    dataset.append_workloads([_workload_row(state.task) for state in states])
-    dataset.append_networks(
-        [
-            {"network": network, "workload_id": state.task.workload_id, "weight": weight}
-            for state in states
-            for network, weight in state.weights.items()
-        ]
-    )
-    sketches = {s.sketch_id: s for state in states for s in state.space.sketches}
-    dataset.append_sketches(
-        [
-            {
-                "sketch_id": sketch_id,
-                "language": str(Language.METASCHEDULE),
-                "instructions": sketch.to_json(),
-            }
-            for sketch_id, sketch in sketches.items()
-        ]
-    )
-
-
-def _workload_row(task: Task) -> dict[str, Any]:
-    return {
-        "workload_id": task.workload_id,
-        "name": task.name,
-        "arguments": [{"dtype": d, "shape": list(shape)} for d, shape in task.arguments],
-        "flops": task.flops,
-        "mod_json": module_to_json(task.mod),
-        "mod_script": task.mod.script(show_meta=False),
-    }
-
-
-def _recall(dataset: Dataset, hardware: Hardware, states: Sequence[_TaskState]) -> None:
+def _recall(dataset: Dataset, hardware: Hardware, states: Sequence[TaskState]) -> None:
     """Take up what the dataset holds already."""
     by_id = {state.task.workload_id: state for state in states}
-    columns = ["workload_id", "sketch_id", "decisions", "latency_s", "raced"]
+    columns = ["workload_id", "sketch_id", "decisions", "origin", "latency_s", "raced"]
     records = (
         dataset.scan()
         .filter(pl.col("hardware") == hardware.hardware_id)
@@ -257,12 +192,12 @@ def _recall(dataset: Dataset, hardware: Hardware, states: Sequence[_TaskState]) 
         .select(columns)
         .collect()
     )
-    for workload, sketch, decisions, latency_s, raced in records.iter_rows():
+    for workload, sketch, decisions, origin, latency_s, raced in records.iter_rows():
         program = Program.from_row(workload, sketch, decisions)
-        by_id[workload].add(program, None if raced else latency_s)
+        by_id[workload].add(program, Origin(origin), None if raced else latency_s)
 
 
-def _row(measurement: Measurement, draw: _Draw, seed: int) -> dict[str, Any]:
+def _row(measurement: Measurement, draw: Draw, seed: int) -> dict[str, Any]:
     program = measurement.program
     return {
         "program_id": program.program_id,

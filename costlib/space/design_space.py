@@ -14,7 +14,14 @@ from costlib.tvm_compat.api import mutate_trace, mutators, trace_from_json, trac
 from costlib.tvm_compat.quiet import stderr_silenced
 from costlib.workloads.task import Task
 
+TILE_DIRECTIONS = ("tile_spatial", "tile_reduction", "vectorize")
+"""What MetaSchedule's one mutator of tile sizes changes, told apart by the decision."""
+
+_TILE_MUTATOR = "tile_size"
 _MAX_SEED = 2**31 - 1
+_MAX_TRIES = 16
+_SPATIAL_LEVELS = 4
+"""Multi-level tiling splits spatial loops into at least so many, reduction loops into fewer."""
 
 
 class DesignSpace:
@@ -111,7 +118,9 @@ class DesignSpace:
             return None
         return self._postprocessed(schedule)
 
-    def mutate(self, program: Program, seed: int) -> tuple[Program, str] | None:
+    def mutate(
+        self, program: Program, seed: int, direction: str | None = None
+    ) -> tuple[Program, str] | None:
         """Change one decision of a program, or a few that belong together.
 
         Parameters
@@ -120,25 +129,62 @@ class DesignSpace:
             A program of one of this task's sketches.
         seed
             The same seed gives the same mutation.
+        direction
+            What to change, see :meth:`directions`; drawn with MetaSchedule's stock
+            probabilities if not given.
 
         Returns
         -------
         program, direction
-            The mutated program and what was changed (``tile_size``, ``unroll``, ``parallel``,
-            ``compute_location``, ...; drawn with MetaSchedule's stock probabilities), or
-            ``None`` if this sketch has nothing to change in the direction drawn.
+            The mutated program and what was changed, or ``None`` if the program has nothing
+            to change in this direction.
         """
         rng = np.random.default_rng(seed)
-        directions = mutators(self.context)
-        weights = np.array([probability for _, probability in directions.values()])
-        direction = str(rng.choice(list(directions), p=weights / weights.sum()))
+        available = mutators(self.context)
+        if direction is None:
+            weights = np.array([probability for _, probability in available.values()])
+            name = str(rng.choice(list(available), p=weights / weights.sum()))
+        else:
+            name = _TILE_MUTATOR if direction in TILE_DIRECTIONS else direction
         sketch = self._by_id[program.sketch_id]
         schedule = self._schedule(1)
         trace_from_json(*fill_sketch(sketch, program.decisions), schedule)
-        trace = mutate_trace(
-            directions[direction][0], schedule.trace, int(rng.integers(1, _MAX_SEED))
-        )
-        return None if trace is None else (self._program(*trace_to_json(trace)), direction)
+        for _ in range(1 if direction is None else _MAX_TRIES):
+            trace = mutate_trace(
+                available[name][0], schedule.trace, int(rng.integers(1, _MAX_SEED))
+            )
+            if trace is None:
+                return None
+            child = self._program(*trace_to_json(trace))
+            changed = _direction(name, sketch, program, child)
+            if direction in (None, changed):
+                return child, changed
+        return None
+
+    def directions(self, program: Program) -> list[str]:
+        """List the directions in which a program's sketch may be changed.
+
+        A direction is ``tile_spatial`` or ``tile_reduction`` (the tile sizes of either group
+        of axes), ``vectorize`` (the width of cooperative fetching on GPUs), ``unroll``,
+        ``parallel``, ``compute_location`` or ``thread_binding``.
+        """
+        sketch = self._by_id[program.sketch_id]
+        kinds = {instruction[0] for instruction in sketch.instructions}
+        annotated = {i[2][0] for i in sketch.instructions if i[0] == "Annotate"}
+        tiles = {_tile_direction(i) for i in sketch.instructions if i[0] == "SamplePerfectTile"}
+        allowed = {
+            "unroll": any(name.startswith("meta_schedule.unroll") for name in annotated),
+            "parallel": "meta_schedule.parallel" in annotated,
+            "compute_location": "SampleComputeLocation" in kinds,
+            "vectorize": "meta_schedule.cooperative_fetch" in annotated,
+            "thread_binding": "SampleCategorical" in kinds,
+        }
+        others = [
+            name
+            for name in allowed
+            if allowed[name] and (name in mutators(self.context) or name in TILE_DIRECTIONS)
+        ]
+        return [*sorted(tiles, reverse=True), *others]
 
     def program_of(self, schedule: Any) -> Program:
         """Return the program that a schedule of this task was made from."""
@@ -158,3 +204,19 @@ class DesignSpace:
         schedule.enter_postproc()
         postprocessors = self.context.space_generator.postprocs
         return schedule if all(p.apply(schedule) for p in postprocessors) else None
+
+
+def _direction(mutator: str, sketch: Sketch, parent: Program, child: Program) -> str:
+    """Name what a mutator changed; tile sizes by the group of their axis."""
+    if mutator != _TILE_MUTATOR:
+        return mutator
+    before = dict(parent.decisions)
+    changed = [index for index, value in child.decisions if before.get(index) != value]
+    return _tile_direction(sketch.instructions[changed[0]]) if changed else "tile_spatial"
+
+
+def _tile_direction(instruction: list[Any]) -> str:
+    kind, _, attributes, _ = instruction
+    if kind != "SamplePerfectTile":
+        return "vectorize"
+    return "tile_spatial" if attributes[0] >= _SPATIAL_LEVELS else "tile_reduction"

@@ -75,7 +75,23 @@ def test_mutations_change_decisions_in_their_direction(space: DesignSpace) -> No
         directions.add(direction)
         assert changed.sketch_id == program.sketch_id
         assert [d[0] for d in changed.decisions] == [d[0] for d in program.decisions]
-    assert {"tile_size", "unroll", "parallel"} <= directions
+    assert {"tile_spatial", "tile_reduction", "unroll", "parallel"} <= directions
+
+
+def test_a_mutation_in_a_chosen_direction(space: DesignSpace) -> None:
+    for program, _ in draw(space, 5):
+        assert space.directions(program) == [
+            "tile_spatial",
+            "tile_reduction",
+            "unroll",
+            "parallel",
+        ]
+        for direction in space.directions(program):
+            mutation = space.mutate(program, 3, direction)
+            if mutation is not None:
+                child, found = mutation
+                assert found == direction
+                assert child.program_id != program.program_id
 
 
 def test_tunable_or_not(space: DesignSpace) -> None:

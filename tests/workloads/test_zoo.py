@@ -23,7 +23,9 @@ def test_families():
     [
         "bert_tiny",
         "dcgan",
+        "densenet_small@r64",
         "gpt2_mini@s16",
+        "llama_mini@s16",
         "mobilenet_v2@r64",
         "r3d@r16",
         "regnet_y_400mf@r64",

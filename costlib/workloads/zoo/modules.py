@@ -137,6 +137,44 @@ def squeezenet() -> nn.Module:
     )
 
 
+class DenseLayer(nn.Module):  # type: ignore[misc]
+    """A layer of DenseNet: what it computes is appended to the channels of its input."""
+
+    def __init__(self, channels: int, growth: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.BatchNorm2d(channels),
+            nn.ReLU(),
+            nn.Conv2d(channels, 4 * growth, 1, bias=False),
+            nn.BatchNorm2d(4 * growth),
+            nn.ReLU(),
+            nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False),
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x, self.body(x)], 1)
+
+
+def densenet(depths: Sequence[int], growth: int) -> nn.Module:
+    """DenseNet: blocks of dense layers, channels and extent halved between them."""
+    channels = 2 * growth
+    layers: list[nn.Module] = [
+        nn.Conv2d(3, channels, 7, 2, 3, bias=False),
+        nn.BatchNorm2d(channels),
+        nn.ReLU(),
+        nn.MaxPool2d(3, 2, 1),
+    ]
+    for number, depth in enumerate(depths):
+        for _ in range(depth):
+            layers.append(DenseLayer(channels, growth))
+            channels += growth
+        layers += [nn.BatchNorm2d(channels), nn.ReLU()]
+        if number < len(depths) - 1:
+            layers += [nn.Conv2d(channels, channels // 2, 1, bias=False), nn.AvgPool2d(2)]
+            channels //= 2
+    return nn.Sequential(*layers, *_classifier(channels))
+
+
 def vgg(plan: Sequence[int | str]) -> nn.Module:
     """VGG without its giant dense layers: 3x3 convolutions by width, ``"M"`` for pooling."""
     layers: list[nn.Module] = []

@@ -15,6 +15,7 @@ from costlib.workloads.zoo.wrap import first_output
 _EAGER = {"attn_implementation": "eager"}
 _BERT_VOCABULARY = 30522
 _GPT2_VOCABULARY = 50257
+_LLAMA_VOCABULARY = 32000
 _T5_VOCABULARY = 32128
 
 _BERTS = {
@@ -61,6 +62,23 @@ def _gpt2_mini(size: Size) -> Any:
     return first_output(GPT2Model(config), "last_hidden_state")
 
 
+def _llama_mini(size: Size) -> Any:
+    from transformers import LlamaConfig, LlamaModel
+
+    config = LlamaConfig(
+        vocab_size=_LLAMA_VOCABULARY,
+        hidden_size=512,
+        intermediate_size=1376,
+        num_hidden_layers=2,
+        num_attention_heads=8,
+        num_key_value_heads=8,
+        max_position_embeddings=max(2048, size.extent),
+        use_cache=False,
+        **_EAGER,
+    )
+    return first_output(LlamaModel(config), "last_hidden_state")
+
+
 def _t5_encoder(_: Size) -> Any:
     from transformers import T5Config, T5EncoderModel
 
@@ -95,6 +113,7 @@ SPECS = (
     *(_bert_spec(name) for name in _BERTS),
     _text("distilbert", _distilbert, _BERT_VOCABULARY),
     _text("gpt2_mini", _gpt2_mini, _GPT2_VOCABULARY),
+    _text("llama_mini", _llama_mini, _LLAMA_VOCABULARY),
     _text("t5_encoder", _t5_encoder, _T5_VOCABULARY),
     NetworkSpec("vit_tiny", "transformer", _vit_tiny, images, Size(1, 224), "r"),
 )

@@ -76,6 +76,12 @@ def _resnext_50() -> Any:
     return ResNeXt(depths=(3, 4, 6, 3), groups=32, group_width=4)
 
 
+def _densenet_small() -> Any:
+    from costlib.workloads.zoo.modules import densenet
+
+    return densenet(depths=(3, 6, 8, 6), growth=24)
+
+
 def _vgg_11() -> Any:
     from costlib.workloads.zoo.modules import vgg
 
@@ -90,6 +96,7 @@ def _squeezenet() -> Any:
 
 _BUILDERS: dict[str, Callable[[], Any]] = {
     "convnext_tiny": _convnext_tiny,
+    "densenet_small": _densenet_small,
     "efficientnet_b0": _efficientnet_b0,
     "mobilenet_v1": _mobilenet_v1,
     "mobilenet_v2": _mobilenet_v2,

@@ -1,0 +1,156 @@
+"""What a collection is to measure: networks, hardware, shares, limits; read from a TOML file.
+
+::
+
+    seed = 0
+    sources = ["resnet_18", "mobilenet_v1@b4", "matmul 512 512 512"]
+    programs_per_task = 40
+
+    [mix]                       # shares of how programs are made; the rest is random
+    evolved = 0.2
+    mutated = 0.4
+
+    [held_out]                  # measured into a dataset of their own, never trained on
+    networks = ["bert_tiny"]
+    programs_per_task = 100
+
+    [[hardware]]                # the machine at hand, with different code; in this order
+    [[hardware]]
+    mcpu = "x86-64-v2"
+    programs_per_task = 10
+
+    [mutations]
+    parents = 3000
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from costlib.errors import InputError
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Mix(_Section):
+    """How a task's programs are made.
+
+    Attributes
+    ----------
+    evolved
+        Share of programs that a cost model picks from random ones and mutations of the best.
+    mutated
+        Share of children that are measured beside their parent, one in every direction.
+    """
+
+    evolved: float = Field(0.2, ge=0, le=1)
+    mutated: float = Field(0.4, ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _shares_fit(self) -> Mix:
+        if self.evolved + self.mutated > 1:
+            raise ValueError("the shares add up to more than 1")
+        return self
+
+
+class HeldOutPlan(_Section):
+    """Networks whose tasks are measured apart, and how many programs of each task.
+
+    Training tasks that equal one of theirs, or nearly, are not measured at all.
+    """
+
+    networks: tuple[str, ...] = ()
+    programs_per_task: int = Field(100, ge=1)
+
+
+class HardwarePlan(_Section):
+    """A way to compile for the machine at hand.
+
+    Attributes
+    ----------
+    target
+        As in ``costlib hardware --target``: ``"cpu"``, or ``"cuda"`` for the first GPU.
+    mcpu, cores
+        What code to generate and how many cores to use; the best and all by default.
+    programs_per_task
+        Instead of the plan's; 0 measures no training task.
+    held_out
+        Whether the held-out tasks are measured on it as well.
+    """
+
+    target: str = "cpu"
+    mcpu: str | None = None
+    cores: int | None = None
+    programs_per_task: int | None = Field(None, ge=0)
+    held_out: bool = False
+
+
+class MutationPlan(_Section):
+    """How many programs are changed in every direction, and scored, on the first hardware."""
+
+    parents: int = Field(0, ge=0)
+
+
+class CollectionPlan(_Section):
+    """A whole collection.
+
+    Attributes
+    ----------
+    sources
+        Networks, operators and files, as for ``costlib tasks``.
+    programs_per_task
+        How many programs of each task the dataset should hold for each hardware.
+    min_flops
+        Tasks with less arithmetic, such as copies, are left out.
+    minutes
+        A call stops after the batch in which this is over; calling again goes on.
+    model
+        The bundle that picks evolved programs and scores mutations.
+    seed
+        Decides which programs are drawn.
+    mix, held_out, hardware, mutations
+        See their classes.
+    """
+
+    sources: tuple[str, ...] = Field(min_length=1)
+    programs_per_task: int = Field(64, ge=1)
+    min_flops: float = Field(1e4, ge=0)
+    minutes: float | None = Field(None, gt=0)
+    model: str | None = None
+    seed: int = 0
+    mix: Mix = Mix()
+    held_out: HeldOutPlan = HeldOutPlan()
+    hardware: tuple[HardwarePlan, ...] = Field((HardwarePlan(held_out=True),), min_length=1)
+    mutations: MutationPlan = MutationPlan()
+
+    @model_validator(mode="after")
+    def _has_the_model_it_needs(self) -> CollectionPlan:
+        if self.model is None and (self.mix.evolved or self.mutations.parents):
+            raise ValueError("evolved programs and scored mutations need a 'model'")
+        return self
+
+
+def load_plan(path: str | Path) -> CollectionPlan:
+    """Read a plan.
+
+    Raises
+    ------
+    InputError
+        There is no such file, it is no TOML, or a value is unknown or out of range.
+    """
+    path = Path(path)
+    try:
+        return CollectionPlan.model_validate(tomllib.loads(path.read_text()))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path} is no TOML: {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "plan"
+        raise InputError(f"{path}: {where}: {first['msg']}") from None

@@ -1,0 +1,184 @@
+"""Carry out a collection plan: its tasks, its hardware, its held-out networks, its mutations."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from costlib.data.collect import CollectProgress, collect
+from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
+from costlib.data.mutations import record_mutations
+from costlib.data.plan import CollectionPlan, HardwarePlan, Mix
+from costlib.data.proposals import Scorer
+from costlib.data.splits import WorkloadKey, overlapping
+from costlib.data.task_tables import recorded_tasks, register_workloads
+from costlib.errors import InputError
+from costlib.hardware import Hardware
+from costlib.measure.config import MeasureConfig
+from costlib.space.design_space import DesignSpace
+from costlib.workloads import extract_tasks
+from costlib.workloads.task import Task
+
+
+@dataclass(frozen=True)
+class PlanProgress:
+    """Where a planned collection stands.
+
+    Attributes
+    ----------
+    step, steps
+        Which part of the plan is at work, counted from 1, and how many there are.
+    what
+        What this part is, e.g. ``"held-out tasks on amd-epyc-..."``.
+    done, total
+        Programs of this part that are done and wanted.
+    task
+        The task at work.
+    """
+
+    step: int
+    steps: int
+    what: str
+    done: int
+    total: int
+    task: str
+
+
+@dataclass(frozen=True)
+class _Part:
+    what: str
+    out: Path
+    tasks: Sequence[Task]
+    hardware: Hardware
+    programs_per_task: int
+    mix: Mix
+
+
+def collect_plan(
+    plan: CollectionPlan,
+    out: str | Path,
+    *,
+    load_scorer: Callable[[str, Hardware], Scorer] | None = None,
+    config: MeasureConfig | None = None,
+    on_progress: Callable[[PlanProgress], None] | None = None,
+) -> Dataset:
+    """Carry out a plan, or what is left of it.
+
+    The first hardware is measured first, training tasks before held-out ones. Tasks are taken
+    from the dataset where an earlier call has noted them.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    out
+        The dataset's folder; held-out tasks go to a dataset inside it.
+    load_scorer
+        Loads the plan's model for a hardware.
+    config
+        Repeats, limits and racing.
+    on_progress
+        Called after each batch.
+
+    Returns
+    -------
+    Dataset
+        The dataset, open.
+    """
+    deadline = None if plan.minutes is None else time.monotonic() + 60 * plan.minutes
+    dataset = Dataset.create(out)
+    parts = [part for entry in plan.hardware for part in _parts(plan, entry, dataset)]
+    if not parts:
+        raise InputError("the plan leaves nothing to measure: all its programs_per_task are 0")
+    main = parts[0].hardware
+    steps = len(parts) + bool(plan.mutations.parents)
+
+    def report(step: int, what: str) -> Callable[[CollectProgress], None]:
+        def show(progress: CollectProgress) -> None:
+            if on_progress is not None:
+                task, done, total = progress.task, progress.done, progress.total
+                on_progress(PlanProgress(step, steps, what, done, total, task))
+
+        return show
+
+    def scorer(hardware: Hardware) -> Scorer | None:
+        return load_scorer(plan.model, hardware) if load_scorer and plan.model else None
+
+    for number, part in enumerate(parts, start=1):
+        minutes = None if deadline is None else (deadline - time.monotonic()) / 60
+        if minutes is not None and minutes <= 0:
+            return dataset
+        collect(
+            part.tasks,
+            part.out,
+            programs_per_task=part.programs_per_task,
+            hardware=part.hardware,
+            seed=plan.seed,
+            mix=part.mix,
+            score=scorer(part.hardware),
+            minutes=minutes,
+            config=config,
+            on_progress=report(number, part.what),
+        )
+    judge = scorer(main)
+    if plan.mutations.parents and judge is not None:
+        show = report(steps, f"mutations on {main.hardware_id}")
+        record_mutations(
+            dataset,
+            main,
+            judge,
+            parents=plan.mutations.parents,
+            seed=plan.seed,
+            deadline=deadline,
+            on_progress=lambda done, total: show(CollectProgress(done, total, "", 0)),
+        )
+    return dataset
+
+
+def _parts(plan: CollectionPlan, entry: HardwarePlan, dataset: Dataset) -> list[_Part]:
+    """What to measure on one hardware: training tasks, then held-out ones."""
+    hardware = hardware_of(entry)
+    training = _tasks(plan.sources, dataset, hardware, plan.min_flops)
+    parts = []
+    if plan.held_out.networks:
+        nested = Dataset.create(dataset.path / HELD_OUT_FOLDER)
+        held_out = _tasks(plan.held_out.networks, nested, hardware, 0)
+        banned = overlapping(map(_key, training), map(_key, held_out))
+        training = [task for task in training if task.workload_id not in banned]
+        if entry.held_out:
+            count = plan.held_out.programs_per_task
+            what = f"held-out tasks on {hardware.hardware_id}"
+            parts = [_Part(what, nested.path, held_out, hardware, count, plan.mix)]
+    count = plan.programs_per_task if entry.programs_per_task is None else entry.programs_per_task
+    if count:
+        what = f"training tasks on {hardware.hardware_id}"
+        parts.insert(0, _Part(what, dataset.path, training, hardware, count, plan.mix))
+    return parts
+
+
+def hardware_of(entry: HardwarePlan) -> Hardware:
+    """Return the hardware that an entry of a plan means on this machine."""
+    if entry.target == "cpu":
+        return Hardware.local(mcpu=entry.mcpu, num_cores=entry.cores)
+    raise InputError(f"target '{entry.target}' is not known; use 'cpu'")
+
+
+def _tasks(
+    sources: Sequence[str], dataset: Dataset, hardware: Hardware, min_flops: float
+) -> list[Task]:
+    """The tunable tasks of all sources, extracted where the dataset does not know them."""
+    tasks: list[Task] = []
+    for source in sources:
+        found = recorded_tasks(dataset, source, hardware)
+        if not found:
+            extracted = extract_tasks(source, hardware)
+            found = [task for task in extracted if DesignSpace(task).is_tunable]
+            register_workloads(dataset, found, {task.workload_id for task in found})
+        tasks += found
+    return [task for task in tasks if task.flops >= min_flops]
+
+
+def _key(task: Task) -> WorkloadKey:
+    return WorkloadKey.of(task.workload_id, task.name, [shape for _, shape in task.arguments])

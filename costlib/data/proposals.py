@@ -1,0 +1,184 @@
+"""Which programs of a task to measure next: random ones, evolved ones, families of mutations."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from costlib.data.plan import Mix
+from costlib.identity import content_id
+from costlib.measure.measurer import Candidate
+from costlib.schema import Origin
+from costlib.space.design_space import DesignSpace
+from costlib.space.program import Program
+from costlib.workloads.task import Task
+
+
+class Scorer(Protocol):
+    """A cost model that scores the schedules of a task, higher is faster.
+
+    Attributes
+    ----------
+    name
+        Which model it is, down to its content.
+    """
+
+    name: str
+
+    def __call__(self, space: DesignSpace, schedules: Sequence[Any], /) -> np.ndarray[Any, Any]:
+        """Return a float array with the score of each schedule."""
+
+
+_PARENTS = 4
+"""Mutations start from this many of a task's best programs."""
+
+_POOL = 4
+"""Evolved programs are the best of so many times as many, by score."""
+
+_MAX_DRAWS = 20
+"""Draws for each program wanted, before a space counts as exhausted."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A program to measure, and how it was made."""
+
+    candidate: Candidate
+    origin: Origin
+    parent_id: str | None = None
+    direction: str | None = None
+
+
+class TaskState:
+    """What is known about one task's programs.
+
+    Parameters
+    ----------
+    task
+        The task.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.space = DesignSpace(task)
+        self.measured: set[str] = set()
+        self.best: list[tuple[float, Program]] = []
+        self.made: dict[Origin, int] = dict.fromkeys(Origin, 0)
+        self.exhausted = False
+
+    def add(self, program: Program, origin: Origin, latency_s: float | None) -> None:
+        """Take up a measurement; ``latency_s`` is ``None`` if it failed or was raced."""
+        self.measured.add(program.program_id)
+        self.made[origin] += 1
+        if latency_s is not None:
+            self.best = sorted([*self.best, (latency_s, program)], key=lambda x: x[0])[:_PARENTS]
+
+    @property
+    def best_s(self) -> float | None:
+        """The best latency known, in seconds."""
+        return self.best[0][0] if self.best else None
+
+
+def draw(state: TaskState, wanted: int, mix: Mix, score: Scorer | None, seed: int) -> list[Draw]:
+    """Draw programs that are valid, distinct and not measured yet.
+
+    A task's first programs are random. After that a batch is of the kind that is furthest
+    behind its share, so that a collection that is stopped and resumed keeps to the shares.
+
+    Parameters
+    ----------
+    state
+        The task.
+    wanted
+        How many programs; fewer are drawn from a space with no more.
+    mix
+        The shares.
+    score
+        The cost model that picks evolved programs; without one they are random.
+    seed
+        What to draw; the number of programs measured also counts.
+    """
+    seed = int(content_id(seed, state.task.workload_id, len(state.measured))[:8], 16)
+    batch = _Batch(state, wanted)
+    total = len(state.measured) + wanted
+    behind = {
+        Origin.EVOLVED: mix.evolved * total - state.made[Origin.EVOLVED] if score else 0.0,
+        Origin.MUTATION: mix.mutated * total - state.made[Origin.MUTATION],
+    }
+    kind = max(behind, key=lambda origin: behind[origin])
+    if state.best and behind[kind] >= wanted / 2:
+        if kind is Origin.MUTATION:
+            batch.fill(_families(state, seed))
+        elif score is not None:
+            batch.fill(_evolved(state, wanted, score, seed))
+    batch.fill(_random(state, seed))
+    return batch.draws
+
+
+@dataclass
+class _Batch:
+    state: TaskState
+    wanted: int
+    draws: list[Draw] = field(default_factory=list)
+    ids: set[str] = field(default_factory=set)
+
+    def fill(self, stream: Iterator[Draw]) -> None:
+        for one in itertools.islice(stream, self.wanted * _MAX_DRAWS):
+            if len(self.draws) >= self.wanted:
+                return
+            program_id = one.candidate.program.program_id
+            is_new = program_id not in self.ids and program_id not in self.state.measured
+            if is_new and one.candidate.schedule is not None:
+                self.ids.add(program_id)
+                self.draws.append(one)
+
+
+def _random(state: TaskState, seed: int) -> Iterator[Draw]:
+    for program, schedule in state.space.sample(seed):
+        yield Draw(Candidate(program, schedule), Origin.RANDOM)
+
+
+def _elite_mutations(state: TaskState, seed: int) -> Iterator[Draw]:
+    """Mutations of the best programs, with MetaSchedule's stock probabilities."""
+    rng = np.random.default_rng(seed)
+    while True:
+        _, parent = state.best[rng.integers(len(state.best))]
+        mutation = state.space.mutate(parent, int(rng.integers(2**31)))
+        if mutation is not None:
+            child, direction = mutation
+            candidate = Candidate(child, state.space.lower(child))
+            yield Draw(candidate, Origin.MUTATION, parent.program_id, direction)
+        else:
+            yield Draw(Candidate(parent, None), Origin.MUTATION)
+
+
+def _families(state: TaskState, seed: int) -> Iterator[Draw]:
+    """New programs, every other one a mutation of a good one, each with its children."""
+    rng = np.random.default_rng(seed)
+    parents = (_random(state, seed), _elite_mutations(state, seed))
+    for turn in itertools.count():
+        parent = next(parents[turn % 2])
+        yield parent
+        if parent.candidate.schedule is None:
+            continue
+        program = parent.candidate.program
+        for direction in state.space.directions(program):
+            mutation = state.space.mutate(program, int(rng.integers(2**31)), direction)
+            if mutation is not None:
+                child = Candidate(mutation[0], state.space.lower(mutation[0]))
+                yield Draw(child, Origin.MUTATION, program.program_id, direction)
+
+
+def _evolved(state: TaskState, wanted: int, score: Scorer, seed: int) -> Iterator[Draw]:
+    """The best by score of random programs and mutations of the best measured ones."""
+    pool = _Batch(state, wanted * _POOL)
+    both = (_elite_mutations(state, seed), _random(state, seed))
+    pool.fill(one for pair in zip(*both, strict=False) for one in pair)
+    scores = score(state.space, [one.candidate.schedule for one in pool.draws])
+    for index in np.argsort(-scores, kind="stable"):
+        one = pool.draws[index]
+        yield Draw(one.candidate, Origin.EVOLVED, one.parent_id, one.direction)

@@ -1,0 +1,84 @@
+"""Tasks in a dataset: written when they are first met, and read back without extracting again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import polars as pl
+
+from costlib.data.dataset import Dataset
+from costlib.hardware import Hardware
+from costlib.schema import Language
+from costlib.space.program import Sketch
+from costlib.tvm_compat.api import module_from_json, module_to_json
+from costlib.workloads.task import Task
+
+
+def register_workloads(dataset: Dataset, tasks: Iterable[Task], only: Collection[str]) -> None:
+    """Note the tasks whose workload is among ``only``, and which network calls them how often."""
+    wanted = [task for task in tasks if task.workload_id in only]
+    known = set(dataset.scan("workloads").select("workload_id").collect().to_series())
+    dataset.append_workloads(
+        [_workload_row(task) for task in wanted if task.workload_id not in known]
+    )
+    dataset.append_networks(
+        [
+            {"network": task.source, "workload_id": task.workload_id, "weight": task.weight}
+            for task in wanted
+            if task.source
+        ]
+    )
+
+
+def register_sketches(dataset: Dataset, sketches: Iterable[Sketch]) -> None:
+    """Note sketches of MetaSchedule."""
+    dataset.append_sketches(
+        [
+            {
+                "sketch_id": sketch.sketch_id,
+                "language": str(Language.METASCHEDULE),
+                "instructions": sketch.to_json(),
+            }
+            for sketch in sketches
+        ]
+    )
+
+
+def recorded_tasks(dataset: Dataset, network: str, hardware: Hardware) -> list[Task]:
+    """Return the tasks noted for a network, to be compiled for ``hardware``; perhaps none."""
+    calls = dataset.scan("networks").filter(pl.col("network") == network)
+    rows = (
+        dataset.scan("workloads")
+        .join(calls, on="workload_id", how="inner", maintain_order="right")
+        .filter(pl.col("mod_json").is_not_null())
+        .select("name", "mod_json", "weight")
+        .collect()
+    )
+    return [
+        Task(name, module_from_json(mod_json), hardware.target, weight, network)
+        for name, mod_json, weight in rows.iter_rows()
+    ]
+
+
+def task_of(row: dict[str, Any], hardware: Hardware) -> Task:
+    """Return the task of a row of ``workloads``, to be compiled for ``hardware``."""
+    return Task(row["name"], module_from_json(row["mod_json"]), hardware.target)
+
+
+def read_sketches(dataset: Dataset, sketch_ids: Sequence[str]) -> dict[str, Sketch]:
+    """Return sketches by their ids."""
+    table = dataset.scan("sketches").filter(pl.col("sketch_id").is_in(list(sketch_ids)))
+    rows = table.select("sketch_id", "instructions").collect().iter_rows()
+    return {sketch_id: Sketch.from_json(text) for sketch_id, text in rows}
+
+
+def _workload_row(task: Task) -> dict[str, Any]:
+    return {
+        "workload_id": task.workload_id,
+        "name": task.name,
+        "arguments": [{"dtype": d, "shape": list(shape)} for d, shape in task.arguments],
+        "flops": task.flops,
+        "mod_json": module_to_json(task.mod),
+        "mod_script": task.mod.script(show_meta=False),
+    }

@@ -1,0 +1,49 @@
+"""A bundle as a function that scores the schedules of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from costlib.features.per_store import extract_stores, to_batch
+from costlib.hardware import Hardware
+from costlib.hub.bundle import Bundle
+from costlib.hub.catalog import load_pretrained
+from costlib.identity import content_id
+from costlib.space.design_space import DesignSpace
+
+
+class BundleScorer:
+    """Scores schedules with a bundle's model.
+
+    Parameters
+    ----------
+    bundle
+        The bundle.
+    hardware
+        What the schedules are for.
+
+    Attributes
+    ----------
+    name
+        The bundle's name and the hash of its files.
+    """
+
+    def __init__(self, bundle: Bundle, hardware: Hardware) -> None:
+        self.name = f"{bundle.name}@{content_id(bundle.manifest.files)[:8]}"
+        self._model = bundle.model
+        self._hardware = hardware
+
+    def __call__(self, space: DesignSpace, schedules: Sequence[Any]) -> np.ndarray[Any, Any]:
+        """Return a float array with the score of each schedule, higher is faster."""
+        if not schedules:
+            return np.zeros(0)
+        stores = extract_stores(space.context, schedules)
+        return self._model.predict(to_batch(stores, space.task.flops, self._hardware))
+
+
+def load_scorer(bundle: str, hardware: Hardware) -> BundleScorer:
+    """Load a bundle by name or path as a scorer."""
+    return BundleScorer(load_pretrained(bundle), hardware)
