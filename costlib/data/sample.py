@@ -1,0 +1,127 @@
+"""A smaller dataset that is complete in itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from costlib.data.copying import copy_rows
+from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
+from costlib.errors import InputError
+from costlib.identity import content_id
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """What a sample consists of; program ids by hardware."""
+
+    workloads: set[str]
+    sketches: set[str]
+    programs: dict[str, set[str]]
+
+    def of(self, table: str, hardware_id: str | None, rows: pl.DataFrame) -> pl.DataFrame:
+        if table == "sketches":
+            return rows.filter(pl.col("sketch_id").is_in(list(self.sketches)))
+        if hardware_id is None:
+            return rows.filter(pl.col("workload_id").is_in(list(self.workloads)))
+        programs = list(self.programs.get(hardware_id, ()))
+        column = "parent_id" if table == "mutations" else "program_id"
+        return rows.filter(pl.col(column).is_in(programs))
+
+
+def sample(
+    path: str | Path,
+    out: str | Path,
+    programs_per_task: int,
+    tasks: int | None = None,
+    seed: int = 0,
+) -> Dataset:
+    """Copy some programs of some tasks, and all that they refer to; held-out tasks likewise.
+
+    The same programs are chosen whenever the same are there. Mutation records come along with
+    their parents.
+
+    Parameters
+    ----------
+    path
+        The dataset.
+    out
+        The smaller dataset's folder; made if it does not exist.
+    programs_per_task
+        At most this many programs of each task on each hardware.
+    tasks
+        At most this many tasks, and as many held-out ones; all by default.
+    seed
+        Another seed chooses others.
+
+    Raises
+    ------
+    InputError
+        A number is not positive, or ``out`` holds something else.
+    DatasetError
+        The dataset cannot be read.
+    StorageError
+        ``out`` cannot be written; what is there already is sound.
+    """
+    if programs_per_task < 1 or (tasks is not None and tasks < 1):
+        raise InputError("the numbers of programs and of tasks must be at least 1")
+    source = Dataset.open(path)
+    if Path(out).resolve() == Path(path).resolve():
+        raise InputError(f"{out} is to be sampled itself; choose a new folder for the output")
+    target = Dataset.create(out)
+    held_out = source.held_out()
+    if held_out is not None:
+        inner = Dataset.create(target.path / HELD_OUT_FOLDER)
+        _copy_sample(held_out, inner, programs_per_task, tasks, seed)
+    _copy_sample(source, target, programs_per_task, tasks, seed)
+    return target
+
+
+def _copy_sample(
+    source: Dataset, target: Dataset, programs_per_task: int, tasks: int | None, seed: int
+) -> None:
+    with source.reading():
+        chosen = _choose(source, programs_per_task, tasks, seed)
+        for hardware_id in target.hardware():
+            if not target.measured(hardware_id) <= chosen.programs.get(hardware_id, set()):
+                raise InputError(
+                    f"{target.path} holds other programs; choose a new folder for the output"
+                )
+        copy_rows([source], target, chosen.of)
+
+
+def _choose(source: Dataset, programs_per_task: int, tasks: int | None, seed: int) -> _Chosen:
+    rows = source.scan()
+    measured = rows.select(pl.col("workload_id").unique()).collect().to_series()
+    workloads = sorted(measured, key=lambda workload_id: content_id(seed, workload_id))[:tasks]
+    # A program's id is a hash already; the seed decides where in their range to start.
+    start = int(content_id(seed), 16)
+    rank = pl.col("program_id").str.to_integer(base=16, dtype=pl.UInt64).xor(pl.lit(start, pl.UInt64))
+    nearest = (
+        rows.filter(pl.col("workload_id").is_in(workloads))
+        .select("hardware", "workload_id", rank=rank)
+        .unique()
+        .group_by("hardware", "workload_id")
+        .agg(pl.col("rank").bottom_k(programs_per_task))
+        .collect(engine="streaming")
+    )
+    programs: dict[str, set[str]] = {}
+    for hardware_id, _, ranks in nearest.iter_rows():
+        ids = (f"{rank ^ start:016x}" for rank in ranks)
+        programs.setdefault(hardware_id, set()).update(ids)
+    chosen = [
+        frame.filter(pl.col("hardware") == hardware_id)
+        .filter(pl.col(column).is_in(list(ids)))
+        .select("sketch_id")
+        for hardware_id, ids in programs.items()
+        for frame, column in ((rows, "program_id"), (source.scan("mutations"), "parent_id"))
+    ]
+    return _Chosen(set(workloads), _values(chosen), programs)
+
+
+def _values(frames: Iterable[pl.LazyFrame]) -> set[str]:
+    """Return the values of a column that several frames have."""
+    return {value for frame in frames for value in frame.unique().collect().to_series()}
