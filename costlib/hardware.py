@@ -29,6 +29,8 @@ _CPUINFO_NAMES = {"sse3": "pni", "bmi": "bmi1", "sse4.1": "sse4_1", "sse4.2": "s
 _INSTRUCTION_SETS = re.compile(r"(avx\w*|fma|sse|sse[234]|ssse3|sse4\.[12]|bmi2?|amx\w*)$")
 """LLVM features that are instructions our code may use, not scheduling hints."""
 
+_CUDA_ARCH = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")
+
 
 class Hardware(BaseModel):
     """One kind of device together with the code generated for it.
@@ -40,13 +42,14 @@ class Hardware(BaseModel):
     model
         The processor as it names itself.
     num_cores
-        Cores (threads) that a program may use.
+        Cores (threads) that a program may use; the multiprocessors of a GPU.
     target
         The TVM target, as the dictionary that ``tvm.target.Target`` takes.
     vector_bits
-        Width of one vector register in bits.
+        Width of one vector register in bits; of a thread's widest memory access on a GPU.
     cache_bytes
-        Size of the data caches by level, in bytes, L1 first; empty if unknown.
+        Size of the data caches by level, in bytes, L1 (a GPU's shared memory of one block)
+        first; empty if unknown.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -98,9 +101,111 @@ class Hardware(BaseModel):
             cache_bytes=_cache_bytes(),
         )
 
+    @classmethod
+    def cuda(
+        cls,
+        arch: str,
+        *,
+        model: str = "CUDA",
+        num_cores: int = 1,
+        shared_bytes: int = 48 << 10,
+        l2_bytes: int | None = None,
+    ) -> Hardware:
+        """Describe an NVIDIA GPU that need not be here: enough for sketches, features and builds.
+
+        Parameters
+        ----------
+        arch
+            The architecture to generate code for, e.g. ``"sm_80"``.
+        model
+            The GPU as it names itself.
+        num_cores
+            Its multiprocessors; 1 if unknown.
+        shared_bytes
+            Shared memory that a block may use, in bytes.
+        l2_bytes
+            Size of its L2 cache, if known.
+
+        Raises
+        ------
+        TargetError
+            ``arch`` is not the name of an architecture.
+        """
+        if not _CUDA_ARCH.fullmatch(arch):
+            raise TargetError(f"'{arch}' is no CUDA architecture; give one like 'sm_80'")
+        target = {
+            "kind": "cuda",
+            "arch": arch,
+            "max_threads_per_block": 1024,
+            "max_shared_memory_per_block": shared_bytes,
+            "registers_per_block": 65536,
+            "thread_warp_size": 32,
+        }
+        return cls(
+            kind="cuda",
+            model=model,
+            num_cores=num_cores,
+            target=target,
+            vector_bits=128,
+            cache_bytes=(shared_bytes,) if l2_bytes is None else (shared_bytes, l2_bytes),
+        )
+
+    @classmethod
+    def local_cuda(cls) -> Hardware:
+        """Describe the first NVIDIA GPU of this machine.
+
+        Raises
+        ------
+        TargetError
+            TVM finds none.
+        """
+        from costlib.tvm_compat import tvm
+
+        device = tvm.cuda(0)
+        if not device.exist:
+            raise TargetError(
+                "no CUDA device here; measuring needs one, local or over TVM RPC "
+                "(sketches, features and builds do without: name an architecture, cuda:sm_80)"
+            )
+        return cls.cuda(
+            "sm_" + str(device.compute_version).replace(".", ""),
+            model=str(device.device_name),
+            num_cores=int(device.multi_processor_count),
+            shared_bytes=int(device.max_shared_memory_per_block),
+            l2_bytes=int(device.l2_cache_size_bytes),
+        )
+
     def tvm_target(self) -> Any:
         """Return the ``tvm.target.Target``; raise :class:`TargetError` if TVM refuses it."""
         return make_target(self.target)
+
+
+def find_hardware(
+    spec: str = "cpu", *, mcpu: str | None = None, num_cores: int | None = None
+) -> Hardware:
+    """Return the hardware that a short name stands for.
+
+    Parameters
+    ----------
+    spec
+        ``"cpu"`` or ``"cuda"`` for what this machine has, or ``"cuda:sm_80"`` for a GPU that
+        need not be here.
+    mcpu, num_cores
+        As for :meth:`Hardware.local`; for CPUs alone.
+
+    Raises
+    ------
+    TargetError
+        There is no such hardware.
+    """
+    kind, _, arch = spec.partition(":")
+    if spec == "cpu":
+        return Hardware.local(mcpu=mcpu, num_cores=num_cores)
+    if kind != "cuda":
+        raise TargetError(f"no hardware is called '{spec}'; use cpu, cuda or cuda:sm_80")
+    if mcpu is not None or num_cores is not None:
+        raise TargetError(f"processor and cores can be chosen for cpu, not for '{spec}'")
+    return Hardware.local_cuda() if spec == "cuda" else Hardware.cuda(arch)
 
 
 def make_target(description: dict[str, Any]) -> Any:

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from costlib.errors import TargetError
-from costlib.hardware import Hardware, make_target
+from costlib.hardware import Hardware, find_hardware, make_target
+from costlib.tvm_compat import tvm
 
 
 def test_local_names_this_machine(hardware: Hardware) -> None:
@@ -74,3 +76,53 @@ def test_target_this_tvm_cannot_build_for(kind: str) -> None:
     with pytest.raises(TargetError) as error:
         make_target({"kind": kind})
     assert "\n" not in str(error.value)
+
+
+def test_a_gpu_that_is_not_here_is_described_by_its_architecture() -> None:
+    gpu = find_hardware("cuda:sm_90")
+    assert gpu == Hardware.cuda("sm_90")
+    assert gpu.hardware_id.startswith("cuda-sm-90-")
+    target = gpu.tvm_target()
+    assert (target.kind.name, target.arch) == ("cuda", "sm_90")
+    assert int(target.max_threads_per_block) == 1024
+    assert gpu.hardware_id != Hardware.cuda("sm_80").hardware_id
+
+
+def test_a_local_gpu_is_described_by_what_it_says_of_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    device = SimpleNamespace(
+        exist=True,
+        compute_version="9.0",
+        device_name="NVIDIA H200",
+        multi_processor_count=132,
+        max_shared_memory_per_block=49152,
+        l2_cache_size_bytes=60 << 20,
+    )
+    monkeypatch.setattr(tvm, "cuda", lambda _: device)
+    gpu = find_hardware("cuda")
+    assert gpu.hardware_id.startswith("nvidia-h200-sm-90-132c-")
+    assert gpu.cache_bytes == (49152, 60 << 20)
+
+
+def test_no_gpu_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tvm, "cuda", lambda _: SimpleNamespace(exist=False))
+    with pytest.raises(TargetError, match="no CUDA device here"):
+        find_hardware("cuda")
+
+
+@pytest.mark.parametrize("spec", ["", "gpu", "cpu:x", "cuda:", "cuda:80", "cuda:sm_", "CUDA"])
+def test_hardware_that_does_not_exist(spec: str) -> None:
+    with pytest.raises(TargetError) as error:
+        find_hardware(spec)
+    assert "\n" not in str(error.value)
+
+
+def test_a_gpu_has_no_choice_of_processor_or_cores() -> None:
+    with pytest.raises(TargetError, match="not for 'cuda:sm_80'"):
+        find_hardware("cuda:sm_80", num_cores=2)
+
+
+def test_find_hardware_takes_the_options_of_a_cpu() -> None:
+    found = find_hardware("cpu", mcpu="x86-64-v2", num_cores=1)
+    assert found == Hardware.local(mcpu="x86-64-v2", num_cores=1)

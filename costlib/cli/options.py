@@ -9,6 +9,12 @@ import typer
 if TYPE_CHECKING:
     from costlib.hardware import Hardware
 
+Target = Annotated[
+    str,
+    typer.Option(
+        help="`cpu` or `cuda` of this machine, or `cuda:sm_80` for a GPU that need not be here."
+    ),
+]
 Mcpu = Annotated[
     str | None,
     typer.Option(
@@ -24,8 +30,13 @@ Cores = Annotated[
 Seed = Annotated[int, typer.Option(help="The same seed draws the same programs.")]
 
 
-def local_hardware(mcpu: str | None, cores: int | None) -> Hardware:
-    """Describe this machine with the options given."""
-    from costlib.hardware import Hardware
+def chosen_hardware(target: str, mcpu: str | None, cores: int | None) -> Hardware:
+    """Find the hardware that the options name."""
+    from costlib.hardware import find_hardware
 
-    return Hardware.local(mcpu=mcpu, num_cores=cores)
+    return find_hardware(target, mcpu=mcpu, num_cores=cores)
+
+
+def local_hardware(mcpu: str | None, cores: int | None) -> Hardware:
+    """Describe this machine's CPU with the options given."""
+    return chosen_hardware("cpu", mcpu, cores)

@@ -47,8 +47,10 @@ def extract_candidates(context: Any, candidates: Sequence[Any]) -> list[Stores]:
 def context_features(flops: float, hardware: Hardware) -> np.ndarray[Any, np.dtype[np.float32]]:
     """Describe task and hardware as a float32 vector of length :data:`CONTEXT_FEATURES`."""
     last_cache = hardware.cache_bytes[-1] if hardware.cache_bytes else 1
-    values = (flops + 1, 2.0**hardware.num_cores, hardware.vector_bits, last_cache)
-    return np.asarray(np.log2(np.asarray(values, "float64")), "float32")
+    log_flops, log_vector, log_cache = np.log2(
+        np.asarray((flops + 1, hardware.vector_bits, last_cache), "float64")
+    )
+    return np.asarray((log_flops, hardware.num_cores, log_vector, log_cache), "float32")
 
 
 def to_batch(stores: Sequence[Stores], flops: float, hardware: Hardware) -> FeatureBatch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -33,7 +33,8 @@ class MeasureConfig(BaseModel):
     build_timeout_secs, run_timeout_secs
         Time limits of one build and of one run, repeats included.
     memory_bytes
-        Memory that a build or a run may take on top of what TVM itself uses.
+        Memory that a build or a run may take on top of what TVM itself uses; of the host's, and
+        not limited for runs on a GPU, whose driver reserves far more than it uses.
     flush_cache
         Empty the CPU caches before each repeat, which then calls the program once.
     check_output
@@ -59,11 +60,12 @@ class _Message(BaseModel):
 
 
 class BuildJob(_Message):
-    """Compile a module (TVM JSON) for the server's target to the library at ``path``."""
+    """Compile a module (TVM JSON) to the library at ``path``; ``target`` replaces the server's."""
 
     kind: Literal["build"] = "build"
     mod_json: str
     path: str
+    target: dict[str, Any] | None = None
     keep_layout: bool = False
     timeout_secs: float
     memory_bytes: int
@@ -84,7 +86,7 @@ class RunJob(_Message):
 
 
 class CheckJob(_Message):
-    """Run two libraries on the same inputs and compare their outputs."""
+    """Run a library and, on the CPU, a reference on the same inputs; compare their outputs."""
 
     kind: Literal["check"] = "check"
     path: str

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from costlib.measure.canary import Canary, corrected_latency
+from costlib.hardware import make_target
+from costlib.measure.canary import Canary
 from costlib.measure.config import (
     Arguments,
     BuildJob,
@@ -24,6 +25,7 @@ from costlib.measure.config import (
     RunJob,
     Timing,
 )
+from costlib.measure.correction import corrected_latency
 from costlib.schema import CanaryTimes
 from costlib.tvm_compat import relax, tvm
 from costlib.tvm_compat.api import build_library, module_from_json
@@ -46,6 +48,8 @@ def build(job: BuildJob, target: Any) -> None:
     path = Path(job.path)
     partial = path.with_suffix(".partial.so")
     mod = module_from_json(job.mod_json)
+    if job.target is not None:
+        target = make_target(job.target)
     build_library(mod, target, partial, keep_layout=job.keep_layout)
     partial.rename(path)
 
@@ -53,17 +57,17 @@ def build(job: BuildJob, target: Any) -> None:
 def run(job: RunJob, canary: Canary) -> Timing:
     """Time the program: a cold call, a glance, repeats only if it can still matter."""
     config = job.config
-    kernel = _entry(Path(job.path))
-    arguments = allocate(job.arguments)
-
-    warm_up_secs = fastest_call(lambda: kernel(*arguments), 0, 1)
+    library = tvm.runtime.load_module(job.path)
+    arguments = allocate(job.arguments, canary.device)
+    call_secs = (stopwatch if canary.is_on_cpu else device_stopwatch)(
+        library, arguments, canary.device
+    )
+    warm_up_secs = call_secs()
     is_hopeless = (
         job.best_s is not None and warm_up_secs > _HOPELESS * config.race_factor * job.best_s
     )
     before = canary.measure()
-    secs = fastest_call(
-        lambda: kernel(*arguments), _GLANCE_SECS, 2 if is_hopeless else _GLANCE_CALLS
-    )
+    secs = _fastest(call_secs, _GLANCE_SECS, 2 if is_hopeless else _GLANCE_CALLS)
     taken = [_Repeat(secs, before, canary.measure())]
     before = taken[-1].after
     glance = _timing(taken, raced=True)
@@ -76,9 +80,9 @@ def run(job: RunJob, canary: Canary) -> Timing:
 
     # One sample spans several calls of a short program: the clock must not be part of it.
     calls = 1 if config.flush_cache else min(math.ceil(_SAMPLE_SECS / secs), _MAX_CALLS)
-    evaluator = tvm.runtime.load_module(job.path).time_evaluator(
+    evaluator = library.time_evaluator(
         "main",
-        tvm.cpu(),
+        canary.device,
         number=calls,
         repeat=min(max(1, round(config.repeat_secs / (calls * secs))), _MAX_CALLS),
         f_preproc="cache_flush_cpu_non_first_arg" if config.flush_cache else "",
@@ -96,12 +100,15 @@ def run(job: RunJob, canary: Canary) -> Timing:
     return _timing(taken, raced=False)
 
 
-def check(job: CheckJob) -> None:
-    """Raise ``ValueError`` unless both libraries compute the same from the same inputs."""
+def check(job: CheckJob, device: Any) -> None:
+    """Raise ``ValueError`` unless both libraries compute the same from the same inputs.
+
+    The reference runs on the CPU; a program without a schedule runs on nothing else.
+    """
     results = []
-    for path in (job.reference_path, job.path):
-        arguments = allocate(job.arguments)
-        _entry(Path(path))(*arguments)
+    for path, place in ((job.reference_path, tvm.cpu()), (job.path, device)):
+        arguments = allocate(job.arguments, place)
+        tvm.runtime.load_module(path)["main"](*arguments)
         results.append([argument.numpy() for argument in arguments])
     for expected, actual in zip(*results, strict=True):
         scale = float(np.max(np.abs(expected), initial=0)) or 1.0
@@ -125,16 +132,38 @@ def run_network(job: NetworkJob, canary: Canary) -> Timing:
     return _timing([_Repeat(secs, before, canary.measure())], raced=False)
 
 
+def stopwatch(library: Any, arguments: list[Any], device: Any) -> Callable[[], float]:
+    """Return what calls ``main`` once and gives the seconds on the clock."""
+    kernel = library["main"]
+    return _clocked(lambda: kernel(*arguments))
+
+
+def device_stopwatch(library: Any, arguments: list[Any], device: Any) -> Callable[[], float]:
+    """Like :func:`stopwatch`, by the device's own timer: launching is not part of a kernel."""
+    evaluator = library.time_evaluator("main", device, number=1, repeat=1)
+    return lambda: float(evaluator(*arguments).results[0])
+
+
 def fastest_call(call: Callable[[], Any], secs: float, max_calls: int = _MAX_CALLS) -> float:
     """Call again and again for a while, at least once; return the seconds of the fastest call."""
+    return _fastest(_clocked(call), secs, max_calls)
+
+
+def _clocked(call: Callable[[], Any]) -> Callable[[], float]:
+    def call_secs() -> float:
+        start = time.perf_counter()
+        call()
+        return time.perf_counter() - start
+
+    return call_secs
+
+
+def _fastest(call_secs: Callable[[], float], secs: float, max_calls: int) -> float:
     fastest = math.inf
     end = time.perf_counter() + secs
     for _ in range(max_calls):
-        start = time.perf_counter()
-        call()
-        stop = time.perf_counter()
-        fastest = min(fastest, stop - start)
-        if stop >= end:
+        fastest = min(fastest, call_secs())
+        if time.perf_counter() >= end:
             break
     return fastest
 
@@ -171,17 +200,13 @@ def _timing(repeats: list[_Repeat], *, raced: bool) -> Timing:
     )
 
 
-def _entry(path: Path) -> Any:
-    return tvm.runtime.load_module(str(path))["main"]
-
-
 @functools.cache
 def random_pool() -> np.ndarray[Any, np.dtype[np.float32]]:
     """Return a million random numbers in [0.1, 1): never zero, never denormal when multiplied."""
     return np.random.default_rng(0).uniform(0.1, 1.0, 1 << 20).astype("float32")
 
 
-def allocate(arguments: Arguments) -> list[Any]:
+def allocate(arguments: Arguments, device: Any) -> list[Any]:
     """Make tensors: random floats in [0.1, 1), integers 1 (a valid index into any axis)."""
     tensors = []
     for dtype, shape in arguments:
@@ -190,5 +215,5 @@ def allocate(arguments: Arguments) -> list[Any]:
             values = np.resize(random_pool(), size).astype(dtype)
         else:
             values = np.ones(size, dtype)
-        tensors.append(tvm.runtime.tensor(values.reshape(shape)))
+        tensors.append(tvm.runtime.tensor(values.reshape(shape), device))
     return tensors

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from costlib.errors import MeasureError
+from costlib.errors import MeasureError, TargetError
 from costlib.hardware import Hardware
-from costlib.measure.canary import corrected_latency
 from costlib.measure.client import MeasureServer
 from costlib.measure.config import BuildJob, CanaryJob, CheckJob, MeasureConfig, Outcome, RunJob
+from costlib.measure.correction import corrected_latency
 from costlib.schema import CanaryTimes, Status
 from costlib.space.program import Program
 from costlib.tvm_compat.api import argument_shapes, entry_argument_shapes, module_to_json
@@ -68,12 +68,17 @@ class Measurer(AbstractContextManager["Measurer"]):
     Parameters
     ----------
     hardware
-        What to compile for and how many cores to use.
+        What to compile for and how many cores to use; a GPU must be the one that is here.
     config
         Repeats, limits and racing.
     reference
         What the canaries take in the state that latencies are corrected to. Measured now if
         not given; pass the one of the dataset that measurements are added to.
+
+    Raises
+    ------
+    MeasureError
+        The hardware is not here, or its measuring process does not start.
     """
 
     def __init__(
@@ -82,12 +87,10 @@ class Measurer(AbstractContextManager["Measurer"]):
         config: MeasureConfig | None = None,
         reference: CanaryTimes | None = None,
     ) -> None:
-        if hardware.kind != "cpu":
-            raise MeasureError(
-                f"measuring on '{hardware.kind}' needs such a device; this process measures on CPUs"
-            )
         self.hardware = hardware
         self.config = config or MeasureConfig()
+        if hardware.kind != "cpu":
+            _check_device(hardware, self.config)
         self.server = MeasureServer(hardware.target)
         self.reference = reference or self._calibrate()
         self._built = 0
@@ -157,11 +160,19 @@ class Measurer(AbstractContextManager["Measurer"]):
         )
         return outcome, latency_s
 
-    def build_job(self, mod: Any, path: Path, *, keep_layout: bool = False) -> BuildJob:
-        """Describe the build of a scheduled module to the library ``path``."""
+    def build_job(
+        self,
+        mod: Any,
+        path: Path,
+        *,
+        target: dict[str, Any] | None = None,
+        keep_layout: bool = False,
+    ) -> BuildJob:
+        """Describe the build of a module to the library ``path``, for the hardware if no target."""
         return BuildJob(
             mod_json=module_to_json(mod),
             path=str(path),
+            target=target,
             keep_layout=keep_layout,
             timeout_secs=self.config.build_timeout_secs,
             memory_bytes=self.config.memory_bytes,
@@ -214,7 +225,8 @@ class Measurer(AbstractContextManager["Measurer"]):
         checked = self.server.folder / "checked.so"
         builds = [self.build_job(schedule.mod, checked, keep_layout=True)]
         if not reference.exists():
-            builds.append(self.build_job(task.mod, reference, keep_layout=True))
+            target = None if self.hardware.kind == "cpu" else {"kind": "llvm"}
+            builds.append(self.build_job(task.mod, reference, target=target, keep_layout=True))
         for build in self.server.work(builds):
             if build.error is not None:
                 return f"could not be built for checking: {build.error}"
@@ -236,3 +248,20 @@ class Measurer(AbstractContextManager["Measurer"]):
             compute_s=float(np.quantile(outcome.timing.canary_compute, _REFERENCE_QUANTILE)),
             memory_s=float(np.quantile(outcome.timing.canary_memory, _REFERENCE_QUANTILE)),
         )
+
+
+def _check_device(hardware: Hardware, config: MeasureConfig) -> None:
+    """Raise unless the device is here and can be measured this way."""
+    if hardware.kind != "cuda":
+        raise MeasureError(f"measuring on '{hardware.kind}' is not possible; use cpu or cuda")
+    try:
+        here = Hardware.local_cuda()
+    except TargetError as error:
+        raise MeasureError(str(error)) from None
+    if here.hardware_id != hardware.hardware_id:
+        raise MeasureError(
+            f"{hardware.hardware_id} is not the GPU that is here, {here.hardware_id}; "
+            "measure on that, `--target cuda`"
+        )
+    if config.flush_cache:
+        raise MeasureError("flush_cache empties CPU caches; leave it off on a GPU")

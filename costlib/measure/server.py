@@ -2,7 +2,7 @@
 
 Each job runs in a child forked from it, with a time limit and a memory limit, so that a
 program which crashes, hangs or eats memory costs one record. Forking from the caller
-would be faster to write and deadlocks: a process that has used TVM's threads cannot be
+would be faster to write and deadlocks: a process that has used TVM's threads, or a GPU, cannot be
 forked safely, and this one never uses them. Builds run on all cores; a run waits until it is alone.
 
 Run as ``python -m costlib.measure.server FD TARGET_JSON``; the file descriptor is a socket on
@@ -51,7 +51,13 @@ _MAX_ERROR_CHARS = 300
 class _Child:
     """A forked child at work on one job."""
 
-    def __init__(self, index: int, job: Job, work: Callable[[Job], Timing | None]) -> None:
+    def __init__(
+        self,
+        index: int,
+        job: Job,
+        work: Callable[[Job], Timing | None],
+        memory_bytes: int | None,
+    ) -> None:
         self.index = index
         self.job = job
         self.started = time.monotonic()
@@ -64,7 +70,7 @@ class _Child:
         self.pid = os.fork()
         if self.pid == 0:
             os.close(self.pipe)
-            _run_in_child(job, work, write_end)
+            _run_in_child(job, work, memory_bytes, write_end)
         os.close(write_end)
 
     @property
@@ -95,15 +101,22 @@ def _cause_of_death(status: int) -> str:
     return f"exit status {os.waitstatus_to_exitcode(status)}"
 
 
-def _run_in_child(job: Job, work: Callable[[Job], Timing | None], write_end: int) -> None:
+def _run_in_child(
+    job: Job,
+    work: Callable[[Job], Timing | None],
+    memory_bytes: int | None,
+    write_end: int,
+) -> None:
     """Do the work and leave; never returns to the server's loop."""
     try:
         _die_with_parent()
-        memory_bytes = job.config.memory_bytes if isinstance(job, RunJob) else job.memory_bytes
-        _limit_memory(memory_bytes)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if memory_bytes is not None:
+            _limit_memory(memory_bytes)
         outcome = Outcome(timing=work(job))
     except MemoryError:
-        outcome = Outcome(error=f"out of memory (limit {memory_bytes >> 20} MiB)")
+        limit = "" if memory_bytes is None else f" (limit {memory_bytes >> 20} MiB)"
+        outcome = Outcome(error=f"out of memory{limit}")
     except BaseException as error:
         outcome = Outcome(error=_one_line(error))
     try:
@@ -123,7 +136,6 @@ def _limit_memory(extra_bytes: int) -> None:
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + extra_bytes
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _one_line(error: BaseException) -> str:
@@ -149,7 +161,7 @@ class _Server:
         with tempfile.TemporaryDirectory(prefix="costlib-") as folder:
             path = Path(folder) / "canary.so"
             build_canary(path, self.target, num_cores)
-            return Canary(path, num_cores)
+            return Canary(path, self.target, num_cores)
 
     def serve(self) -> None:
         """Work until the caller closes its end."""
@@ -173,7 +185,7 @@ class _Server:
     def _start_children(self) -> None:
         while self.waiting and self._may_start(self.waiting[0][1]):
             index, job = self.waiting.popleft()
-            child = _Child(index, job, self._work)
+            child = _Child(index, job, self._work, self._memory_limit(job))
             self.children[child.pipe] = child
             self.selector.register(child.pipe, selectors.EVENT_READ)
 
@@ -182,6 +194,11 @@ class _Server:
             return not self.children
         busy_with_runs = any(not isinstance(c.job, BuildJob) for c in self.children.values())
         return not busy_with_runs and len(self.children) < self.num_workers
+
+    def _memory_limit(self, job: Job) -> int | None:
+        if not isinstance(job, BuildJob) and not self.canary.is_on_cpu:
+            return None  # A GPU's driver reserves address space for all of its memory.
+        return job.config.memory_bytes if isinstance(job, RunJob) else job.memory_bytes
 
     def _next_deadline(self) -> float | None:
         deadlines = [child.deadline for child in self.children.values() if not child.timed_out]
@@ -197,17 +214,19 @@ class _Server:
             self.connection.send_bytes(json.dumps(reply).encode())
 
     def _work(self, job: Job) -> Timing | None:
+        """Do a job; called in the child, the only place where a GPU is ever initialised."""
         if isinstance(job, BuildJob):
             jobs.build(job, self.target)
-        elif isinstance(job, CheckJob):
-            jobs.check(job)
-        elif isinstance(job, CanaryJob):
+            return None
+        if isinstance(job, CheckJob):
+            jobs.check(job, self.canary.device)
+            return None
+        self.canary.start_device()
+        if isinstance(job, CanaryJob):
             return jobs.sample_canary(job, self.canary)
-        elif isinstance(job, NetworkJob):
+        if isinstance(job, NetworkJob):
             return jobs.run_network(job, self.canary)
-        else:
-            return jobs.run(job, self.canary)
-        return None
+        return jobs.run(job, self.canary)
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from costlib.tvm_compat import ms, tvm
+from costlib.tvm_compat.cuda import check_compiles, find_compiler
 
 
 def estimate_flops(mod: Any) -> float:
@@ -60,10 +61,30 @@ def build_library(mod: Any, target: Any, path: Path, *, keep_layout: bool = Fals
     Weight layout rewrites are left out: they happen once, ahead of time, and are not part of
     what a call costs. With ``keep_layout`` they stay in, and the library takes the same
     arguments as the unscheduled program.
+
+    Raises
+    ------
+    EnvironmentMismatchError
+        The target is CUDA and no CUDA compiler is installed. No GPU is needed.
     """
     if not keep_layout:
         mod = tvm.s_tir.transform.RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(mod)
-    tvm.build(mod, target=target).export_library(str(path), fcompile=_link)
+    _build(mod, target).export_library(str(path), fcompile=_link)
+
+
+def _build(mod: Any, target: Any) -> Any:
+    if target.kind.name != "cuda":
+        return tvm.build(mod, target=target)
+    find_compiler()
+    with target:  # From which TVM's compiler call-back takes the architecture.
+        library = tvm.build(mod, target=target)
+    check_compiles(library, target)
+    return library
+
+
+def first_device(target_kind: str) -> Any:
+    """Return the first device that runs code for a kind of target. This initialises nothing."""
+    return tvm.device("cuda" if target_kind == "cuda" else "cpu", 0)
 
 
 def _link(output: str, objects: Sequence[str], **_: Any) -> None:

@@ -3,18 +3,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from cuda_compiler import needs_cuda_compiler
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costlib.hardware import Hardware
-from costlib.measure.canary import (
-    DEAD_BAND,
-    EXTENT,
-    Canary,
-    build_canary,
-    corrected_latency,
-    slow_down,
-)
+from costlib.hardware import X86_LEVELS, Hardware, make_target
+from costlib.measure.canary import Canary, build_canary
+from costlib.measure.canary_kernels import EXTENT
+from costlib.measure.correction import DEAD_BAND, corrected_latency, slow_down
 from costlib.schema import CanaryTimes
 
 REFERENCE = CanaryTimes(compute_s=1e-3, memory_s=2e-3)
@@ -52,8 +48,10 @@ def test_better_of_takes_each_canary_apart() -> None:
 
 
 def test_kernels_compute_what_they_should(hardware: Hardware, tmp_path: Path) -> None:
-    build_canary(tmp_path / "canary.so", hardware.tvm_target(), hardware.num_cores)
-    canary = Canary(tmp_path / "canary.so", hardware.num_cores)
+    target = hardware.tvm_target()
+    build_canary(tmp_path / "canary.so", target, hardware.num_cores)
+    canary = Canary(tmp_path / "canary.so", target, hardware.num_cores)
+    canary.start_device()
     times = canary.measure()
     assert times.compute_s > 0
     sums = canary._sums.numpy()
@@ -61,3 +59,15 @@ def test_kernels_compute_what_they_should(hardware: Hardware, tmp_path: Path) ->
     assert sums.min() > 0
     product = canary._matrices[2].numpy()
     assert (product > EXTENT * 0.01 * 0.01).all()
+
+
+@pytest.mark.parametrize("mcpu", X86_LEVELS)
+def test_kernels_compile_for_every_vector_width(mcpu: str, tmp_path: Path) -> None:
+    build_canary(tmp_path / "canary.so", make_target({"kind": "llvm", "mcpu": mcpu}), 2)
+    assert (tmp_path / "canary.so").exists()
+
+
+@needs_cuda_compiler
+def test_kernels_compile_for_a_gpu(tmp_path: Path) -> None:
+    build_canary(tmp_path / "canary.so", Hardware.cuda("sm_80").tvm_target(), 1)
+    assert (tmp_path / "canary.so").exists()

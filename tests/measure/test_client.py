@@ -17,7 +17,7 @@ from costlib.tvm_compat.api import argument_shapes, module_to_json
 from costlib.workloads import Task
 
 SCALAR = (("float32", (1,)),)
-QUICK = MeasureConfig(repeats=1, repeat_secs=0.001, run_timeout_secs=3, memory_bytes=1 << 30)
+QUICK = MeasureConfig(repeats=1, repeat_secs=0.001, run_timeout_secs=3, memory_bytes=1 << 28)
 
 MISBEHAVIOUR = {
     "crashes": "*(volatile int*)0 = 1;",

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
@@ -95,7 +96,22 @@ def test_flushing_caches_calls_a_program_once_a_repeat(hardware: Hardware, matmu
     assert len(measurement.run_secs) == CONFIG.repeats
 
 
-def test_a_device_that_is_not_here() -> None:
-    gpu = Hardware(kind="cuda", model="gpu", num_cores=1, target={"kind": "cuda"}, vector_bits=32)
-    with pytest.raises(MeasureError, match="needs such a device"):
-        Measurer(gpu)
+def test_a_gpu_that_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tvm, "cuda", lambda _: SimpleNamespace(exist=False))
+    with pytest.raises(MeasureError, match="no CUDA device here; measuring needs one"):
+        Measurer(Hardware.cuda("sm_80"))
+
+
+def test_another_gpu_than_the_one_that_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Hardware.cuda("sm_90", model="NVIDIA H100", num_cores=132)
+    monkeypatch.setattr(Hardware, "local_cuda", lambda: here)
+    with pytest.raises(MeasureError, match="not the GPU that is here, nvidia-h100-sm-90-132c"):
+        Measurer(Hardware.cuda("sm_90"))
+    with pytest.raises(MeasureError, match="flush_cache"):
+        Measurer(here, MeasureConfig(flush_cache=True))
+
+
+def test_a_kind_of_device_that_cannot_be_measured() -> None:
+    phone = Hardware(kind="metal", model="x", num_cores=1, target={"kind": "metal"}, vector_bits=32)
+    with pytest.raises(MeasureError, match="measuring on 'metal' is not possible"):
+        Measurer(phone)

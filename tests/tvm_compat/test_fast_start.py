@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 FIRST_SPACE = """
 import resource, sys
 import costlib.tvm_compat as compat
-from costlib.hardware import Hardware
-target = Hardware.local().tvm_target()
+from costlib.hardware import find_hardware
+target = find_hardware(sys.argv[1]).tvm_target()
 source = '''
 @T.prim_func(s_tir=True)
 def main(a: T.Buffer((64, 64), "float32"), b: T.Buffer((64, 64), "float32")):
@@ -50,9 +52,9 @@ print(json.dumps([len(seen_torch), len(calls), modules]))
 """
 
 
-def run(code: str, **environment: str) -> str:
+def run(code: str, *arguments: str, **environment: str) -> str:
     process = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", code, *arguments],
         check=True,
         capture_output=True,
         text=True,
@@ -61,8 +63,9 @@ def run(code: str, **environment: str) -> str:
     return process.stdout.strip()
 
 
-def test_first_design_space_within_the_budget_of_cpu_time() -> None:
-    spaces, cpu_secs = run(FIRST_SPACE).split()
+@pytest.mark.parametrize("spec", ["cpu", "cuda:sm_80"])
+def test_first_design_space_within_the_budget_of_cpu_time(spec: str) -> None:
+    spaces, cpu_secs = run(FIRST_SPACE, spec).split()
     assert int(spaces) >= 1
     # The budget is 5 s (stock: 100 s); twice that leaves room for a busy machine.
     assert float(cpu_secs) < 10

@@ -1,0 +1,98 @@
+"""Compile CUDA code with what is installed, on machines with a GPU and without.
+
+TVM turns a scheduled program into CUDA source and leaves the rest to NVRTC or nvcc. Where it has
+no CUDA runtime, it packs the source into the library as it is, to be compiled by whoever loads
+it; :func:`check_compiles` finds out at once whether that will work.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from costlib.errors import EnvironmentMismatchError
+
+_MODE = "TVM_CUDA_COMPILE_MODE"
+_OUTPUT_FORMAT = {"nvcc": "fatbin", "nvrtc": "cubin"}
+_INSTALL_HINT = (
+    "pip install cuda-bindings nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-cccl "
+    "(all of one CUDA version)"
+)
+
+
+def find_compiler() -> str:
+    """Make TVM use the CUDA compiler that is installed.
+
+    nvcc comes first, as it brings its headers along. ``TVM_CUDA_COMPILE_MODE`` overrules this.
+
+    Returns
+    -------
+    str
+        ``"nvcc"`` or ``"nvrtc"``.
+
+    Raises
+    ------
+    EnvironmentMismatchError
+        Neither is installed.
+    """
+    if _MODE not in os.environ:
+        os.environ[_MODE] = _installed_compiler()
+    return os.environ[_MODE]
+
+
+def _installed_compiler() -> str:
+    if shutil.which("nvcc") and shutil.which("gcc"):
+        return "nvcc"
+    if not _has_nvrtc():
+        raise EnvironmentMismatchError(
+            f"no CUDA compiler found; install the CUDA toolkit (nvcc) and gcc, or: {_INSTALL_HINT}"
+        )
+    headers = _packaged_headers()
+    if headers is not None:
+        os.environ.setdefault("CUDA_PATH", str(headers.parent))
+        os.environ.setdefault("TVM_CUDA_NVRTC_EXTRA_OPTS", f"-I{headers / 'cccl'}")
+    return "nvrtc"
+
+
+def _has_nvrtc() -> bool:
+    try:
+        from cuda.bindings import nvrtc  # type: ignore[import-not-found, unused-ignore]
+
+        nvrtc.nvrtcVersion()
+    except Exception:  # The bindings and the library they load each fail in their own way.
+        return False
+    return True
+
+
+def _packaged_headers() -> Path | None:
+    """Return the headers of the package nvidia-cuda-runtime, if that is installed."""
+    package = importlib.util.find_spec("nvidia")
+    locations = package.submodule_search_locations if package is not None else None
+    found = (p for place in locations or [] for p in Path(place).glob("*/include/cuda_runtime.h"))
+    return next((path.parent for path in found), None)
+
+
+def check_compiles(library: Any, target: Any) -> None:
+    """Compile the CUDA source that a built module holds, if TVM has not done so.
+
+    Raises
+    ------
+    RuntimeError
+        The compiler refuses the source.
+    """
+    from costlib.tvm_compat import tvm
+
+    if tvm.get_global_func("ffi.Module.create.cuda", allow_missing=True) is not None:
+        return
+    compiler = find_compiler()
+    with target:
+        for module in library.imports:
+            if module.kind == "cuda":
+                tvm.support.nvcc.compile_cuda(
+                    module.inspect_source("cuda"),
+                    target_format=_OUTPUT_FORMAT[compiler],
+                    compiler=compiler,
+                )

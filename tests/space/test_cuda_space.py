@@ -1,0 +1,65 @@
+"""Design spaces, programs and features of CUDA tasks, without a GPU."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from costlib.features.per_store import STORE_FEATURES, context_features, extract_stores
+from costlib.hardware import Hardware
+from costlib.space.design_space import DesignSpace
+from costlib.tvm_compat.api import structural_key
+from costlib.workloads import extract_tasks
+
+ARCHS = ("sm_80", "sm_90")
+OPERATORS = ("matmul 64 64 64", "conv2d 1 16 14 14 16 3 pad=1", "softmax 64 64")
+CASES = list(itertools.product(ARCHS, OPERATORS))
+
+
+@pytest.fixture(scope="module", params=CASES, ids=str)
+def space(request: pytest.FixtureRequest) -> DesignSpace:
+    arch, operator = request.param
+    return DesignSpace(extract_tasks(operator, Hardware.cuda(arch))[0])
+
+
+def valid(space: DesignSpace, count: int) -> list[tuple[Any, Any]]:
+    drawn = ((p, s) for p, s in itertools.islice(space.sample(0), 400) if s is not None)
+    return list(itertools.islice(drawn, count))
+
+
+def test_programs_replay_and_name_themselves(space: DesignSpace) -> None:
+    assert space.is_tunable
+    drawn = valid(space, 3)
+    assert len(drawn) == 3
+    for program, schedule in drawn:
+        again = space.lower(program)
+        assert again is not None
+        assert structural_key(again.mod) == structural_key(schedule.mod)
+        assert space.program_of(schedule) == program
+        assert "threadIdx.x" in schedule.mod.script()
+
+
+def test_programs_mutate(space: DesignSpace) -> None:
+    program, _ = valid(space, 1)[0]
+    mutations = [m for seed in range(60) if (m := space.mutate(program, seed)) is not None]
+    assert "parallel" not in {direction for _, direction in mutations}
+    assert any(child.program_id != program.program_id for child, _ in mutations)
+    assert {child.sketch_id for child, _ in mutations} == {program.sketch_id}
+
+
+def test_features(space: DesignSpace) -> None:
+    schedules = [schedule for _, schedule in valid(space, 2)]
+    for stores in extract_stores(space.context, schedules):
+        assert stores.shape[1] == STORE_FEATURES
+        assert len(stores) > 0
+        assert np.isfinite(stores).all()
+
+
+@pytest.mark.parametrize("num_cores", [1, 132, 5000])
+def test_context_features_are_finite(num_cores: int) -> None:
+    values = context_features(1e9, Hardware.cuda("sm_90", num_cores=num_cores, l2_bytes=60 << 20))
+    assert np.isfinite(values).all()
+    assert values[1] == num_cores
