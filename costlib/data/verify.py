@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +12,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
-from costlib.data.dataset import Dataset
+from costlib.data import checks
+from costlib.data.checks import MEND_ROWS, Check
+from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
+from costlib.data.drift import CanaryDays
+from costlib.data.heldout import leaked
+from costlib.data.listing import replaced_parts
 from costlib.data.manifest import HardwareFile, read_hardware
 from costlib.data.parts import MEND_PART, first_line, part_fault
 from costlib.errors import DatasetError
-from costlib.identity import content_id
-from costlib.schema import TABLES, CanaryTimes, Origin, Status
+from costlib.schema import PARTITIONED, TABLES, Language
 
-CANARY_RANGE = 20.0
-"""A canary further from its reference than this factor, either way, is absurd."""
-
-_MEND_ROWS = "remove that file; `costlib collect` on the same tasks brings back what is missing"
-_MEND_IDS = "run `costlib collect` on the same tasks again, it adds what is missing"
 _MEND_HARDWARE = "restore it from a copy, or remove the measurements of that hardware"
+_MEND_LEAK = "remove the dataset's measurements of that task; it must not be trained on"
+_MEND_DRIFT = "measure those programs again in a new dataset, when the machine is as it was"
 
 
 class Problem(BaseModel):
@@ -52,96 +51,256 @@ class Problem(BaseModel):
 _MakeProblem = Callable[[Path, str, str], Problem]
 
 
-@dataclass(frozen=True)
-class _Check:
-    """``mask`` is true in the rows that ``what`` is said of."""
-
-    what: str
-    mask: pl.Expr | pl.Series
-    mend: str = _MEND_ROWS
-
-
 def verify(dataset: Dataset) -> list[Problem]:
-    """Read everything in ``dataset`` and check it.
+    """Read everything in ``dataset``, the held-out tasks included, and check it.
 
     Every file must be readable, with the columns of :data:`costlib.schema.TABLES`, and its
     checksums must hold. Ids must be the hashes of what they name, and occur once (program ids:
-    once for each hardware). The workloads, sketches and hardwares of all measurements must be
-    there. Statuses and origins must be known, and exactly the programs that ran have a
-    latency. Canaries must be within :data:`CANARY_RANGE` of their reference.
+    once for each hardware, unless imported). What measurements, mutation records and networks
+    refer to must be there. Statuses, origins and languages must be known, scores finite, and
+    exactly the programs that ran have a latency: the one that their times and canaries give,
+    and not faster than a machine can be. Canaries must be near their reference, and those of a
+    day nearer (:mod:`costlib.data.drift`). No held-out task may be, or nearly be, one of the
+    others. The ids of all programs are in memory at once.
 
     Returns
     -------
     list of Problem
         Empty if the dataset is sound.
     """
-    return list(_problems(dataset))
+    with dataset.reading():
+        found = list(_Verifier(dataset).problems())
+    held_out = dataset.held_out()
+    if held_out is not None:
+        for inner in verify(held_out):
+            found.append(inner.model_copy(update={"file": f"{HELD_OUT_FOLDER}/{inner.file}"}))
+        found += _leaks(dataset, held_out)
+    return found
 
 
-def _problems(dataset: Dataset) -> Iterator[Problem]:
-    def problem(file: Path, what: str, mend: str) -> Problem:
-        return Problem(file=str(file.relative_to(dataset.path)), what=what, mend=mend)
+def _leaks(dataset: Dataset, held_out: Dataset) -> Iterator[Problem]:
+    try:
+        both = leaked(dataset, held_out)
+    except DatasetError:  # A damaged part, which is named already.
+        return
+    if both:
+        what = f"{len(both)} workloads are, or nearly are, held out, too: {min(both)}"
+        yield Problem(file="workloads", what=what, mend=_MEND_LEAK)
 
-    # Listed before the ids are read: a writer adds a program's workload and sketch first.
-    found = dataset.part_files("measurements")
-    yield from _stray_files(dataset, problem)
-    references = yield from _check_hardware(dataset, problem)
-    workloads = yield from _check_ids(dataset, "workloads", "workload_id", problem)
-    sketches = yield from _check_ids(dataset, "sketches", "sketch_id", problem)
-    row_checks = _row_checks(workloads, sketches)
-    measured: dict[Path, set[str]] = {}
-    for part in found:
-        frame = yield from _read(part, "measurements", problem)
-        if frame is None:
-            continue
-        seen = measured.setdefault(part.parent, set())
-        checks = [
-            *row_checks,
-            *_canary_checks(references.get(part.parent.name.removeprefix("hardware="))),
-            _Check("have an id that is not the hash of the program", _misnamed(frame)),
-            _Check("repeat a program of this hardware", _repeated(frame["program_id"], seen)),
-        ]
-        masks = frame.select(check.mask.alias(check.what) for check in checks)
-        for check in checks:
-            bad = frame["program_id"].filter(masks[check.what])
+
+class _Verifier:
+    """Walks through one dataset; the methods yield problems, and return what they have read."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self.dataset = dataset
+        self._incomplete: set[str] = set()
+        """Hardwares with a part of measurements that cannot be read."""
+
+    def problems(self) -> Iterator[Problem]:
+        # Listed in the order opposite to writing: what they refer to was there before them.
+        mutations, measurements, networks = (
+            self.dataset.part_files(table) for table in ("mutations", "measurements", "networks")
+        )
+        yield from self._stray_files()
+        machines = yield from self._hardware()
+        workloads, flops = yield from self._workloads()
+        sketches = yield from self._sketches()
+        yield from self._networks(networks, workloads)
+        programs = yield from self._measurements(measurements, machines, workloads, sketches, flops)
+        yield from self._mutations(mutations, programs, workloads, sketches)
+
+    def _problem(self, file: Path, what: str, mend: str) -> Problem:
+        return Problem(file=str(file.relative_to(self.dataset.path)), what=what, mend=mend)
+
+    def _stray_files(self) -> Iterator[Problem]:
+        for table in TABLES:
+            files = {path for path in (self.dataset.path / table).rglob("*") if path.is_file()}
+            known = set(self.dataset.part_files(table))
+            for folder in self.dataset.folders(table):
+                known.update(replaced_parts(folder))
+            for file in sorted(files - known):
+                yield self._problem(
+                    file, "is not a part of the table", "move it out of the dataset"
+                )
+
+    def _hardware(self) -> Generator[Problem, None, dict[str, HardwareFile]]:
+        """Return the hardwares that are sound."""
+        machines = {}
+        folder = self.dataset.path / "hardware"
+        needed = {
+            folder / f"{part_folder.name.removeprefix('hardware=')}.json"
+            for table in PARTITIONED
+            for part_folder in self.dataset.folders(table)
+        }
+        files = set(folder.glob("*.json"))
+        for file in sorted(files | needed):
+            if file not in files:
+                what = "is missing, but there are measurements on it"
+                yield self._problem(file, what, _MEND_HARDWARE)
+                continue
+            try:
+                content = read_hardware(file)
+            except DatasetError as error:
+                yield self._problem(file, str(error), _MEND_HARDWARE)
+                continue
+            wrong = _wrong_hardware(file, content)
+            if wrong:
+                yield self._problem(file, wrong, _MEND_HARDWARE)
+            else:
+                machines[file.stem] = content
+        return machines
+
+    def _workloads(self) -> Generator[Problem, None, tuple[set[str], dict[str, float]]]:
+        """Return all ids, and the operations of those whose number is known."""
+        ids: set[str] = set()
+        flops: dict[str, float] = {}
+        for part in self.dataset.part_files("workloads"):
+            frame = yield from self._read(part, "workloads")
+            if frame is not None:
+                yield from self._report(
+                    part, frame, "workload_id", [_once("workload_id", frame, ids)]
+                )
+                known = frame.filter(pl.col("flops").is_not_null())
+                flops.update(known.select("workload_id", "flops").iter_rows())
+        return ids, flops
+
+    def _sketches(self) -> Generator[Problem, None, set[str]]:
+        ids: set[str] = set()
+        for part in self.dataset.part_files("sketches"):
+            frame = yield from self._read(part, "sketches")
+            if frame is None:
+                continue
+            pairs = frame.select("sketch_id", "instructions").iter_rows()
+            wrong = pl.Series([not checks.hashes_to(name, (), text) for name, text in pairs])
+            found = [
+                _once("sketch_id", frame, ids),
+                Check("have an id that is not the hash of the instructions", wrong),
+                Check("are in an unknown language", checks.not_in("language", Language)),
+            ]
+            yield from self._report(part, frame, "sketch_id", found)
+        return ids
+
+    def _networks(self, parts: list[Path], workloads: set[str]) -> Iterator[Problem]:
+        seen: set[tuple[str, str]] = set()
+        for part in parts:
+            frame = yield from self._read(part, "networks")
+            if frame is None:
+                continue
+            found = [
+                _once(["network", "workload_id"], frame, seen),
+                Check("have a weight below 1", pl.col("weight") < 1),
+                checks.reference_checks(workloads, set())[0],
+            ]
+            yield from self._report(part, frame, "network", found)
+
+    def _measurements(
+        self,
+        parts: list[Path],
+        machines: dict[str, HardwareFile],
+        workloads: set[str],
+        sketches: set[str],
+        flops: dict[str, float],
+    ) -> Generator[Problem, None, dict[str, set[str]]]:
+        """Return the programs of each hardware."""
+        row_checks = checks.measurement_checks(workloads, sketches)
+        programs: dict[str, set[str]] = {}
+        days: dict[str, CanaryDays] = {}
+        for part in parts:
+            hardware_id = _hardware_id(part)
+            frame = yield from self._read(part, "measurements")
+            if frame is None:
+                self._incomplete.add(hardware_id)
+                continue
+            seen = programs.setdefault(hardware_id, set())
+            found = [
+                *row_checks,
+                Check("have an id that is not the hash of the program", checks.misnamed(frame)),
+                _once("program_id", frame, seen, unless=checks.is_imported()),
+            ]
+            machine = machines.get(hardware_id)
+            if machine is not None:
+                found += checks.label_checks(frame, machine, flops)
+            if machine is not None and machine.canary is not None:
+                found += checks.canary_checks(machine.canary)
+                days.setdefault(hardware_id, CanaryDays(machine.canary)).add(frame)
+            yield from self._report(part, frame, "program_id", found)
+        for hardware_id, one in days.items():
+            folder = self.dataset.path / "measurements" / f"hardware={hardware_id}"
+            for what in one.drifts():
+                yield self._problem(folder, what, _MEND_DRIFT)
+        return programs
+
+    def _mutations(
+        self,
+        parts: list[Path],
+        programs: dict[str, set[str]],
+        workloads: set[str],
+        sketches: set[str],
+    ) -> Iterator[Problem]:
+        key = ["parent_id", "direction", "program_id", "model"]
+        seen: dict[str, set[tuple[str, ...]]] = {}
+        for part in parts:
+            frame = yield from self._read(part, "mutations")
+            if frame is None:
+                continue
+            hardware_id = _hardware_id(part)
+            is_complete = hardware_id not in self._incomplete
+            parents = programs.get(hardware_id, set()) if is_complete else set(frame["parent_id"])
+            found = [
+                *checks.mutation_checks(workloads, sketches, parents),
+                Check("have an id that is not the hash of the program", checks.misnamed(frame)),
+                _once(key, frame, seen.setdefault(hardware_id, set())),
+            ]
+            yield from self._report(part, frame, "program_id", found)
+
+    def _report(
+        self, part: Path, frame: pl.DataFrame, key: str, found: Iterable[Check]
+    ) -> Iterator[Problem]:
+        """Evaluate checks; ``key`` is what to call a row by."""
+        found = list(found)
+        masks = frame.select(check.mask.alias(check.what) for check in found)
+        for check in found:
+            bad = frame[key].filter(masks[check.what])
             if len(bad):
                 what = f"{len(bad)} of {len(frame)} rows {check.what}, the first is {bad[0]}"
-                yield problem(part, what, check.mend)
+                yield self._problem(part, what, check.mend)
 
-
-def _stray_files(dataset: Dataset, problem: _MakeProblem) -> Iterator[Problem]:
-    for table in TABLES:
-        files = {path for path in (dataset.path / table).rglob("*") if path.is_file()}
-        for file in sorted(files - set(dataset.part_files(table))):
-            yield problem(file, "is not a part of the table", "move it out of the dataset")
-
-
-def _check_hardware(
-    dataset: Dataset, problem: _MakeProblem
-) -> Generator[Problem, None, dict[str, CanaryTimes]]:
-    """Return the references of the hardwares that are sound."""
-    references = {}
-    folder = dataset.path / "hardware"
-    needed = {
-        folder / f"{part_folder.name.removeprefix('hardware=')}.json"
-        for part_folder in (dataset.path / "measurements").glob("hardware=*/")
-    }
-    files = set(folder.glob("*.json"))
-    for file in sorted(files | needed):
-        if file not in files:
-            yield problem(file, "is missing, but there are measurements on it", _MEND_HARDWARE)
-            continue
+    def _read(self, part: Path, table: str) -> Generator[Problem, None, pl.DataFrame | None]:
+        """Return all rows of a part, ``None`` if they are not to be trusted."""
+        schema = TABLES[table]
+        fault = part_fault(part, schema)
+        if fault is not None:
+            yield self._problem(part, fault, MEND_PART)
+            return None
         try:
-            content = read_hardware(file)
-        except DatasetError as error:
-            yield problem(file, str(error), _MEND_HARDWARE)
-            continue
-        wrong = _wrong_hardware(file, content)
-        if wrong:
-            yield problem(file, wrong, _MEND_HARDWARE)
-        elif content.canary is not None:
-            references[file.stem] = content.canary
-    return references
+            rows = pq.ParquetFile(part, page_checksum_verification=True).read()
+        except (pa.ArrowException, OSError) as error:
+            yield self._problem(part, f"is damaged ({first_line(error)})", MEND_PART)
+            return None
+        frame = pl.DataFrame(rows)
+        required = [field.name for field in schema if not field.nullable]
+        empty = [n for n in required if n not in frame.columns or frame[n].null_count()]
+        if empty:
+            yield self._problem(part, f"lacks values in: {', '.join(empty)}", MEND_ROWS)
+            return None
+        optional = [pl.lit(None).alias(n) for n in schema.names if n not in frame.columns]
+        return frame.with_columns(optional)
+
+
+def _once(
+    key: str | list[str], frame: pl.DataFrame, seen: set[Any], unless: pl.Expr | None = None
+) -> Check:
+    """Check that a key was not seen before, and add all keys to ``seen``."""
+    ids = frame[key] if isinstance(key, str) else frame.select(key).iter_rows()
+    mask = checks.repeated(ids, seen)
+    if unless is not None:
+        mask = mask & ~frame.select(unless).to_series()
+    name = key if isinstance(key, str) else " and ".join(key)
+    return Check(f"repeat a {name}", mask)
+
+
+def _hardware_id(part: Path) -> str:
+    return part.parent.name.removeprefix("hardware=")
 
 
 def _wrong_hardware(file: Path, content: HardwareFile) -> str | None:
@@ -152,100 +311,3 @@ def _wrong_hardware(file: Path, content: HardwareFile) -> str | None:
     if not all(math.isfinite(seconds) and seconds > 0 for seconds in times):
         return "has a reference of its canaries that is not positive"
     return None
-
-
-def _check_ids(
-    dataset: Dataset, table: str, key: str, problem: _MakeProblem
-) -> Generator[Problem, None, set[str]]:
-    """Return the ids in the readable parts of a table."""
-    ids: set[str] = set()
-    for part in dataset.part_files(table):
-        frame = yield from _read(part, table, problem)
-        if frame is None:
-            continue
-        repeated = frame[key].filter(_repeated(frame[key], ids))
-        if len(repeated):
-            yield problem(part, f"repeats {len(repeated)} ids: {repeated[0]}", _MEND_ROWS)
-        if table == "sketches":
-            pairs = frame.select(key, "instructions").iter_rows()
-            wrong = [name for name, text in pairs if not _hashes_to(name, (), text)]
-            if wrong:
-                yield problem(part, f"has ids that are no hashes: {wrong[0]}", _MEND_ROWS)
-    return ids
-
-
-def _read(
-    part: Path, table: str, problem: _MakeProblem
-) -> Generator[Problem, None, pl.DataFrame | None]:
-    """Return all rows of a part, ``None`` if they are not to be trusted."""
-    schema = TABLES[table]
-    fault = part_fault(part, schema)
-    if fault is not None:
-        yield problem(part, fault, MEND_PART)
-        return None
-    try:
-        rows = pq.ParquetFile(part, page_checksum_verification=True).read()
-    except (pa.ArrowException, OSError) as error:
-        yield problem(part, f"is damaged ({first_line(error)})", MEND_PART)
-        return None
-    frame = pl.DataFrame(rows)
-    required = [field.name for field in schema if not field.nullable]
-    empty = [n for n in required if n not in frame.columns or frame[n].null_count()]
-    if empty:
-        yield problem(part, f"lacks values in: {', '.join(empty)}", _MEND_ROWS)
-        return None
-    optional = [pl.lit(None).alias(n) for n in schema.names if n not in frame.columns]
-    return frame.with_columns(optional)
-
-
-def _row_checks(workloads: set[str], sketches: set[str]) -> list[_Check]:
-    ok = pl.col("status") == str(Status.OK)
-    latency = pl.col("latency_s").cast(pl.Float64)
-    positive = (latency.is_finite() & (latency > 0)).fill_null(False)
-
-    def not_in(column: str, values: Any) -> pl.Expr:
-        return ~pl.col(column).is_in([str(value) for value in values])
-
-    return [
-        _Check("ran, but have no positive latency", ok & ~positive),
-        _Check("failed, but have a latency", ~ok & latency.is_not_null()),
-        _Check("have an unknown status", not_in("status", Status)),
-        _Check("have an unknown origin", not_in("origin", Origin)),
-        _Check("are of a workload that is not there", not_in("workload_id", workloads), _MEND_IDS),
-        _Check("are of a sketch that is not there", not_in("sketch_id", sketches), _MEND_IDS),
-    ]
-
-
-def _canary_checks(reference: CanaryTimes | None) -> Iterator[_Check]:
-    if reference is None:
-        return
-    for kind, expected in (("compute", reference.compute_s), ("memory", reference.memory_s)):
-        usual = (pl.element() / expected).is_between(1 / CANARY_RANGE, CANARY_RANGE)
-        yield _Check(
-            f"have a {kind} canary over {CANARY_RANGE:g} times off its reference of {expected} s",
-            pl.col(f"canary_{kind}").list.eval(~usual.fill_null(False)).list.any(),
-        )
-
-
-def _misnamed(frame: pl.DataFrame) -> pl.Series:
-    rows = frame.select("program_id", "workload_id", "sketch_id", "decisions").iter_rows()
-    return pl.Series(
-        [not _hashes_to(name, (workload, sketch), text) for name, workload, sketch, text in rows],
-        dtype=pl.Boolean,
-    )
-
-
-def _hashes_to(name: str, context: tuple[str, ...], text: str) -> bool:
-    try:
-        return content_id(*context, json.loads(text)) == name
-    except ValueError:
-        return False
-
-
-def _repeated(ids: pl.Series, seen: set[str]) -> pl.Series:
-    """Mark ids that were seen before, and add all of them to ``seen``."""
-    marks = []
-    for row_id in ids:
-        marks.append(row_id in seen)
-        seen.add(row_id)
-    return pl.Series(marks, dtype=pl.Boolean)

@@ -51,14 +51,15 @@ def network(name: str = "bert_tiny", workload_id: str = WORKLOAD_ID) -> dict[str
 def measurement(number: int, workload_id: str = WORKLOAD_ID, **changes: Any) -> dict[str, Any]:
     """Return a program that ran; ``number`` tells it from others."""
     decisions = [[0, [number, 4]]]
+    latency_s = 0.001 + number * 1e-6
     return {
         "program_id": content_id(workload_id, SKETCH_ID, decisions),
         "workload_id": workload_id,
         "sketch_id": SKETCH_ID,
         "decisions": json.dumps(decisions),
         "status": "ok",
-        "latency_s": 0.001 + number * 1e-6,
-        "run_secs": [0.0011, 0.0012],
+        "latency_s": latency_s,
+        "run_secs": [latency_s, 1.1 * latency_s],
         "canary_compute": [0.001, 0.0011],
         "canary_memory": [0.002, 0.003],
         "raced": False,

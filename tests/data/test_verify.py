@@ -1,16 +1,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from dataset_rows import CANARY, failed, fill, hardware, measurement, sketch, workload
+from dataset_rows import (
+    CANARY,
+    WORKLOAD_ID,
+    failed,
+    fill,
+    hardware,
+    measurement,
+    mutation,
+    network,
+    sketch,
+    workload,
+)
 
 from costlib.data.dataset import Dataset
 from costlib.data.verify import Problem, verify
+from costlib.identity import content_id
 from costlib.schema import CanaryTimes
 
 ID = hardware().hardware_id
@@ -50,13 +63,18 @@ def test_a_sound_dataset(dataset: Dataset) -> None:
         (measurement(9, program_id="0" * 16), "not the hash"),
         (measurement(9, decisions="[[0, [9, 5]]]"), "not the hash"),
         (measurement(9, decisions="[[0"), "not the hash"),
-        (measurement(1), "repeat a program of this hardware"),
+        (measurement(1), "repeat a program_id"),
         (measurement(9, canary_compute=[0.001, 0.0201]), "compute canary over 20 times"),
         (measurement(9, canary_memory=[0.00001]), "memory canary over 20 times"),
         (measurement(9, canary_memory=[0.0]), "memory canary"),
         (measurement(9, canary_memory=[-0.002]), "memory canary"),
         (measurement(9, canary_memory=[float("nan")]), "memory canary"),
         (measurement(9, canary_memory=[None]), "memory canary"),
+        (measurement(9, run_secs=[]), "no positive times"),
+        (measurement(9, run_secs=[0.002, -1.0]), "no positive times"),
+        (measurement(9, latency_s=0.0011), "run_secs and the canaries do not give"),
+        (measurement(9, canary_compute=[0.002, 0.002]), "run_secs and the canaries do not give"),
+        (measurement(9, latency_s=2e-9, run_secs=[2e-9]), "faster than any machine"),
     ],
 )
 def test_rows_that_cannot_be(dataset: Dataset, row: dict[str, Any], what: str) -> None:
@@ -72,13 +90,17 @@ def test_rows_that_cannot_be(dataset: Dataset, row: dict[str, Any], what: str) -
 def test_a_sketch_that_is_not_there(dataset: Dataset) -> None:
     fill(dataset)
     first_part(dataset, "sketches").unlink()
-    assert "sketch that is not there" in only_problem(dataset).what
+    problems = verify(dataset)
+    assert [problem.file.split("/")[0] for problem in problems] == ["measurements", "mutations"]
+    assert all("sketch that is not there" in problem.what for problem in problems)
 
 
 def test_a_sketch_under_another_id(dataset: Dataset) -> None:
     fill(dataset)
     dataset.append_sketches([{**sketch(), "sketch_id": "0" * 16}])
-    assert only_problem(dataset).what == f"has ids that are no hashes: {'0' * 16}"
+    problem = only_problem(dataset)
+    assert problem.what.startswith("1 of 1 rows have an id that is not the hash")
+    assert "0" * 16 in problem.what
 
 
 def test_a_workload_twice(dataset: Dataset) -> None:
@@ -87,7 +109,7 @@ def test_a_workload_twice(dataset: Dataset) -> None:
     part.with_name("part-9.parquet").write_bytes(part.read_bytes())
     problem = only_problem(dataset)
     assert problem.file == "workloads/part-9.parquet"
-    assert "repeats 1 ids" in problem.what
+    assert "1 of 1 rows repeat a workload_id" in problem.what
 
 
 def test_the_same_program_on_two_hardwares_is_fine(dataset: Dataset) -> None:
@@ -155,6 +177,7 @@ def test_an_older_part_without_an_optional_column_is_sound(dataset: Dataset) -> 
     rows = pq.ParquetFile(dataset.part_files("measurements")[1]).read()
     pq.write_table(rows.drop(["direction"]), part)
     dataset.part_files("measurements")[1].unlink()
+    first_part(dataset, "mutations").unlink()
     assert verify(dataset) == []
 
 
@@ -194,3 +217,93 @@ def test_several_problems_are_all_named(dataset: Dataset) -> None:
     dataset.append_measurements(ID, [measurement(9, latency_s=None, origin="dreamt")])
     truncate(first_part(dataset, "measurements"))
     assert len(verify(dataset)) == 3
+
+
+IMPORTED = {"origin": "imported", "canary_compute": [], "canary_memory": []}
+
+
+def test_an_imported_program_may_occur_more_than_once(dataset: Dataset) -> None:
+    machine = hardware(5)
+    dataset.add_hardware(machine)
+    dataset.append_workloads([workload(mod_json=None, mod_script=None, flops=None)])
+    dataset.append_sketches([{**sketch(), "language": "ansor"}])
+    times = [[0.002], [0.003, 0.004]]
+    rows = [measurement(1, **IMPORTED, latency_s=min(t), run_secs=t) for t in times]
+    dataset.append_measurements(machine.hardware_id, rows)
+    assert verify(dataset) == []
+    wrong = measurement(2, **IMPORTED, latency_s=3.0, run_secs=[0.003])
+    dataset.append_measurements(machine.hardware_id, [wrong])
+    assert "run_secs and the canaries do not give" in only_problem(dataset).what
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"parent_id": "0" * 16}, "parent that was not measured"),
+        ({"program_id": "0" * 16}, "not the hash"),
+        ({"parent_score": float("nan")}, "score that is no number"),
+        ({"child_score": float("inf")}, "score that is no number"),
+        ({"workload_id": "other"}, "workload that is not there"),
+    ],
+)
+def test_mutations_that_cannot_be(dataset: Dataset, changes: dict[str, Any], what: str) -> None:
+    fill(dataset)
+    dataset.append_mutations(ID, [mutation(measurement(0), 2, child_score=None)])
+    assert verify(dataset) == []
+    dataset.append_mutations(ID, [mutation(measurement(0), 3) | changes])
+    assert what in verify(dataset)[0].what
+
+
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [
+        (network("other", "unknown"), "workload that is not there"),
+        (network("other") | {"weight": 0}, "weight below 1"),
+    ],
+)
+def test_networks_that_cannot_be(dataset: Dataset, row: dict[str, Any], what: str) -> None:
+    fill(dataset)
+    dataset.append_networks([row])
+    assert what in only_problem(dataset).what
+
+
+def test_an_unknown_language(dataset: Dataset) -> None:
+    fill(dataset)
+    instructions = "[1]"
+    other = {"sketch_id": content_id([1]), "language": "logo", "instructions": instructions}
+    dataset.append_sketches([other])
+    assert "unknown language" in only_problem(dataset).what
+
+
+def test_a_day_on_which_the_machine_was_another(dataset: Dataset) -> None:
+    fill(dataset)
+    slow = 2.0 * CANARY.compute_s
+    rows = [
+        measurement(
+            10 + i,
+            latency_s=0.002 * 1.05 / 2,
+            run_secs=[0.002],
+            canary_compute=[slow],
+            canary_memory=[CANARY.memory_s],
+            measured_at=datetime(2026, 1, 3, i, tzinfo=UTC),
+        )
+        for i in range(3)
+    ]
+    dataset.append_measurements(ID, rows)
+    problem = only_problem(dataset)
+    assert problem.file == f"measurements/hardware={ID}"
+    assert "2026-01-03 the median compute canary took 2.00 times" in problem.what
+
+
+def test_held_out_tasks_are_checked_and_kept_apart(dataset: Dataset) -> None:
+    fill(dataset)
+    held_out = Dataset.create(dataset.path / "heldout")
+    held_out.append_workloads([workload("other", name="softmax")])
+    assert verify(dataset) == []
+    nearly = [{"dtype": "float32", "shape": [8, 128]}, {"dtype": "int8", "shape": []}]
+    held_out.append_workloads([workload("near", arguments=nearly)])
+    problem = only_problem(dataset)
+    assert problem.file == "workloads"
+    assert WORKLOAD_ID in problem.what
+    truncate(first_part(held_out, "workloads"))
+    assert only_problem(dataset).file.startswith("heldout/workloads/part-")

@@ -1,0 +1,188 @@
+"""What must hold for the rows of a dataset, as masks over a frame of them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from costlib.data.manifest import HardwareFile
+from costlib.hardware import Hardware
+from costlib.identity import content_id
+from costlib.measure.correction import corrected_latency
+from costlib.schema import CanaryTimes, Origin, Status
+
+CANARY_RANGE = 20.0
+"""A canary further from its reference than this factor, either way, is absurd."""
+
+LABEL_TOLERANCE = 1e-6
+"""Relative difference allowed between a latency and what its repeats and canaries give."""
+
+_CLOCK_HZ = 6e9
+_PEAK_SLACK = 50
+"""TVM also counts operations on padding, which compilers leave out; a global pooling of
+``datasets/cpu-train`` seems to do 17 times what the processor can."""
+
+MEND_ROWS = "remove that file; `costlib collect` on the same tasks brings back what is missing"
+MEND_IDS = "run `costlib collect` on the same tasks again, it adds what is missing"
+
+
+@dataclass(frozen=True)
+class Check:
+    """``mask`` is true in the rows that ``what`` is said of."""
+
+    what: str
+    mask: pl.Expr | pl.Series
+    mend: str = MEND_ROWS
+
+
+def is_imported() -> pl.Expr:
+    """Rows of foreign logs: a program may be there more than once, without canaries."""
+    return pl.col("origin") == str(Origin.IMPORTED)
+
+
+def measurement_checks(workloads: Set[str], sketches: Set[str]) -> list[Check]:
+    """Return what must hold for measurements by themselves."""
+    ok = pl.col("status") == str(Status.OK)
+    latency = pl.col("latency_s").cast(pl.Float64)
+    positive = (latency.is_finite() & (latency > 0)).fill_null(False)
+    timed = pl.col("run_secs").list.eval(
+        (pl.element().is_finite() & (pl.element() > 0)).fill_null(False)
+    )
+    has_times = (pl.col("run_secs").list.len() > 0) & timed.list.all()
+    return [
+        Check("ran, but have no positive latency", ok & ~positive),
+        Check("ran, but have no positive times in run_secs", ok & ~has_times),
+        Check("failed, but have a latency", ~ok & latency.is_not_null()),
+        Check("have an unknown status", not_in("status", Status)),
+        Check("have an unknown origin", not_in("origin", Origin)),
+        *reference_checks(workloads, sketches),
+    ]
+
+
+def mutation_checks(workloads: Set[str], sketches: Set[str], parents: Set[str]) -> list[Check]:
+    """Return what must hold for mutation records by themselves."""
+    return [
+        Check("have a score that is no number", ~_finite("parent_score") | ~_finite("child_score")),
+        Check("are of a parent that was not measured", not_in("parent_id", parents), MEND_IDS),
+        *reference_checks(workloads, sketches),
+    ]
+
+
+def reference_checks(workloads: Set[str], sketches: Set[str]) -> list[Check]:
+    """Return that what rows refer to is there."""
+    return [
+        Check("are of a workload that is not there", not_in("workload_id", workloads), MEND_IDS),
+        Check("are of a sketch that is not there", not_in("sketch_id", sketches), MEND_IDS),
+    ]
+
+
+def not_in(column: str, values: Iterable[str]) -> pl.Expr:
+    """Rows whose value is not among ``values``."""
+    return ~pl.col(column).is_in([str(value) for value in values])
+
+
+def canary_checks(reference: CanaryTimes) -> Iterator[Check]:
+    """Yield that canaries are somewhere near their reference."""
+    for kind, expected in (("compute", reference.compute_s), ("memory", reference.memory_s)):
+        usual = (pl.element() / expected).is_between(1 / CANARY_RANGE, CANARY_RANGE)
+        yield Check(
+            f"have a {kind} canary over {CANARY_RANGE:g} times off its reference of {expected} s",
+            pl.col(f"canary_{kind}").list.eval(~usual.fill_null(False)).list.any(),
+        )
+
+
+def label_checks(
+    frame: pl.DataFrame, machine: HardwareFile, flops: Mapping[str, float]
+) -> Iterator[Check]:
+    """Yield that latencies follow from what was timed, and that a machine can be so fast.
+
+    The latter only where canaries say that it is a machine we know.
+
+    Parameters
+    ----------
+    frame
+        Measurements.
+    machine
+        What they were measured on.
+    flops
+        Operations of a workload, for those where it is known.
+    """
+    columns = ("latency_s", "run_secs", "canary_compute", "canary_memory")
+    wrong = [_contradicts(*row, machine.canary) for row in frame.select(columns).iter_rows()]
+    yield Check("have a latency that run_secs and the canaries do not give", _marks(wrong))
+    hardware = machine.hardware
+    if hardware.kind == "cpu" and machine.canary is not None:
+        fastest = _most_per_second(hardware)
+        pairs = frame.select("workload_id", "latency_s").iter_rows()
+        too_fast = [
+            latency_s is not None and 0 < latency_s < flops.get(workload, 0.0) / fastest
+            for workload, latency_s in pairs
+        ]
+        yield Check("are faster than any machine with those cores can be", _marks(too_fast))
+
+
+def misnamed(frame: pl.DataFrame) -> pl.Series:
+    """Mark rows whose program id is not the hash of the program."""
+    rows = frame.select("program_id", "workload_id", "sketch_id", "decisions").iter_rows()
+    return _marks(
+        [not hashes_to(name, (workload, sketch), text) for name, workload, sketch, text in rows]
+    )
+
+
+def hashes_to(name: str, context: tuple[str, ...], text: str) -> bool:
+    """Say whether ``name`` is the id of JSON text in its context."""
+    try:
+        return content_id(*context, json.loads(text)) == name
+    except ValueError:
+        return False
+
+
+def repeated(ids: Iterable[Any], seen: set[Any]) -> pl.Series:
+    """Mark ids that were seen before, and add all of them to ``seen``."""
+    marks = []
+    for row_id in ids:
+        marks.append(row_id in seen)
+        seen.add(row_id)
+    return _marks(marks)
+
+
+def _finite(column: str) -> pl.Expr:
+    return pl.col(column).cast(pl.Float64).is_finite().fill_null(True)
+
+
+def _contradicts(
+    latency_s: float | None,
+    run_secs: list[float],
+    compute: list[float],
+    memory: list[float],
+    reference: CanaryTimes | None,
+) -> bool:
+    """Say whether a latency is not what was timed; what other checks name is passed over."""
+    if latency_s is None or not _are_times([latency_s, *run_secs]) or not run_secs:
+        return False
+    slack = 1 + LABEL_TOLERANCE
+    if reference is None or not compute or not memory:
+        return not min(run_secs) / slack <= latency_s <= max(run_secs) * slack
+    if not _are_times([*compute, *memory]):
+        return False
+    expected_s = corrected_latency(run_secs, compute, memory, reference)
+    return not expected_s / slack <= latency_s <= expected_s * slack
+
+
+def _are_times(seconds: Iterable[float | None]) -> bool:
+    return all(one is not None and math.isfinite(one) and one > 0 for one in seconds)
+
+
+def _most_per_second(hardware: Hardware) -> float:
+    """More operations a second than the cores can do: two fused ones on bytes, per cycle."""
+    lanes = hardware.vector_bits / 8
+    return hardware.num_cores * lanes * 2 * 2 * _CLOCK_HZ * _PEAK_SLACK
+
+
+def _marks(values: list[bool]) -> pl.Series:
+    return pl.Series(values, dtype=pl.Boolean)
