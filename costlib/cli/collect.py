@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from costlib.cli.options import Cores, Mcpu, Seed
+from costlib.cli.options import Cores, Mcpu, Seed, Target
 from costlib.cli.output import Json, print_json, progress_bar
 
 if TYPE_CHECKING:
-    from costlib.data.plan import CollectionPlan
+    from costlib.data.plan import CollectionPlan, HardwarePlan
     from costlib.data.planned import PlanProgress
 
 
@@ -29,6 +29,7 @@ def collect(
         float | None, typer.Option(help="Stop after so many minutes; call again to go on.")
     ] = None,
     seed: Seed = 0,
+    target: Target = "cpu",
     mcpu: Mcpu = None,
     cores: Cores = None,
     check: Annotated[
@@ -43,12 +44,14 @@ def collect(
     Example: `costlib collect --plan plan.toml --out my-data --minutes 60`
     """
     from costlib.data.card import write_card
+    from costlib.data.plan import HardwarePlan
     from costlib.data.planned import collect_plan
     from costlib.data.summary import summarize
     from costlib.hub.scorer import load_scorer
     from costlib.measure.config import MeasureConfig
 
-    wanted = _plan(sources, plan, programs=programs, seed=seed, mcpu=mcpu, cores=cores)
+    code = HardwarePlan(target=target, mcpu=mcpu, cores=cores)
+    wanted = _plan(sources, plan, programs=programs, seed=seed, code=code)
     if minutes is not None:
         wanted = wanted.model_copy(update={"minutes": minutes})
     with progress_bar("collecting") as (bar, line):
@@ -86,11 +89,10 @@ def _plan(
     *,
     programs: int,
     seed: int,
-    mcpu: str | None,
-    cores: int | None,
+    code: HardwarePlan,
 ) -> CollectionPlan:
     """Read the plan, or make one from the other options."""
-    from costlib.data.plan import CollectionPlan, HardwarePlan, Mix, load_plan
+    from costlib.data.plan import CollectionPlan, Mix, load_plan
     from costlib.errors import InputError
 
     if (file is None) == (not sources):
@@ -105,5 +107,5 @@ def _plan(
         min_flops=0,
         seed=seed,
         mix=Mix(evolved=0, mutated=0.5),
-        hardware=(HardwarePlan(mcpu=mcpu, cores=cores),),
+        hardware=(code,),
     )

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from costlib.cli.options import Cores, Mcpu, local_hardware
+from costlib.cli.options import Cores, Mcpu, Target, chosen_hardware
 from costlib.cli.output import Json, print_json, print_table
 
 Source = Annotated[
@@ -20,7 +20,11 @@ Source = Annotated[
 
 
 def tasks(
-    source: Source = None, mcpu: Mcpu = None, cores: Cores = None, as_json: Json = False
+    source: Source = None,
+    target: Target = "cpu",
+    mcpu: Mcpu = None,
+    cores: Cores = None,
+    as_json: Json = False,
 ) -> None:
     """List what a network consists of; without a source, list the networks and operators.
 
@@ -31,7 +35,7 @@ def tasks(
         return
     from costlib.workloads import extract_tasks
 
-    found = extract_tasks(source, local_hardware(mcpu, cores))
+    found = extract_tasks(source, chosen_hardware(target, mcpu, cores))
     if as_json:
         keys = ("workload_id", "name", "weight", "flops", "arguments")
         print_json([{key: getattr(task, key) for key in keys} for task in found])

@@ -15,7 +15,7 @@ from costlib.data.proposals import Scorer
 from costlib.data.splits import WorkloadKey, overlapping
 from costlib.data.task_tables import recorded_tasks, register_workloads
 from costlib.errors import InputError
-from costlib.hardware import Hardware
+from costlib.hardware import Hardware, find_hardware
 from costlib.measure.config import MeasureConfig
 from costlib.space.design_space import DesignSpace
 from costlib.workloads import extract_tasks
@@ -160,9 +160,7 @@ def _parts(plan: CollectionPlan, entry: HardwarePlan, dataset: Dataset) -> list[
 
 def hardware_of(entry: HardwarePlan) -> Hardware:
     """Return the hardware that an entry of a plan means on this machine."""
-    if entry.target == "cpu":
-        return Hardware.local(mcpu=entry.mcpu, num_cores=entry.cores)
-    raise InputError(f"target '{entry.target}' is not known; use 'cpu'")
+    return find_hardware(entry.target, mcpu=entry.mcpu, num_cores=entry.cores)
 
 
 def _tasks(
