@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import polars as pl
+
+from costlib.data.dataset import Dataset
+from costlib.errors import UnknownNameError
 from costlib.identity import content_id
 
 
@@ -60,3 +64,114 @@ def overlapping(candidates: Iterable[WorkloadKey], excluded: Iterable[WorkloadKe
     ids = {key.workload_id for key in excluded}
     likes = {key[1:] for key in excluded}
     return {k.workload_id for k in candidates if k.workload_id in ids or k[1:] in likes}
+
+
+class Side(NamedTuple):
+    """The records of some tasks on some hardwares."""
+
+    workload_ids: frozenset[str]
+    hardware_ids: frozenset[str]
+
+
+class Split(NamedTuple):
+    """What a model is trained on and what it is judged on; no task, nor one nearly equal, is both.
+
+    Attributes
+    ----------
+    train, test
+        The two sides.
+    removed
+        How many further tasks are on neither, because they nearly equal one of ``test``.
+    """
+
+    train: Side
+    test: Side
+    removed: int
+
+
+def split_by_task(dataset: Dataset, share: float, seed: int = 0) -> Split:
+    """Judge on some of the measured tasks, on all hardwares; see :func:`held_out_tasks`."""
+    hardware_ids = frozenset(dataset.hardware())
+    measured = _measured(dataset, hardware_ids)
+    test = held_out_tasks(measured, share, seed)
+    return _split(dataset, measured, test, hardware_ids, hardware_ids)
+
+
+def split_by_network(dataset: Dataset, networks: Iterable[str]) -> Split:
+    """Judge on the measured tasks of some networks, on all hardwares.
+
+    Raises
+    ------
+    UnknownNameError
+        The dataset's table of networks lacks one of them.
+    """
+    table = dataset.scan("networks").select("network", "workload_id").collect()
+    known = set(table["network"])
+    called: set[str] = set()
+    for network in networks:
+        if network not in known:
+            raise UnknownNameError("network", network, known)
+        called |= set(table.filter(pl.col("network") == network)["workload_id"])
+    hardware_ids = frozenset(dataset.hardware())
+    measured = _measured(dataset, hardware_ids)
+    return _split(dataset, measured, called & measured, hardware_ids, hardware_ids)
+
+
+def split_by_hardware(
+    dataset: Dataset, hardware_ids: Iterable[str], share: float, seed: int = 0
+) -> Split:
+    """Judge on some of the tasks measured on hardwares that training does without.
+
+    Both the hardwares and the tasks of the test are new to the model.
+
+    Parameters
+    ----------
+    dataset
+        The dataset.
+    hardware_ids
+        The hardwares to judge on.
+    share, seed
+        See :func:`held_out_tasks`; applied to the tasks measured there.
+
+    Raises
+    ------
+    UnknownNameError
+        The dataset has no such hardware.
+    """
+    known = frozenset(dataset.hardware())
+    judged = frozenset(hardware_ids)
+    for hardware_id in judged - known:
+        raise UnknownNameError("hardware", hardware_id, known)
+    test = held_out_tasks(_measured(dataset, judged), share, seed)
+    return _split(dataset, _measured(dataset, known - judged), test, known - judged, judged)
+
+
+def _measured(dataset: Dataset, hardware_ids: frozenset[str]) -> set[str]:
+    rows = dataset.scan().filter(pl.col("hardware").is_in(list(hardware_ids)))
+    return set(rows.select(pl.col("workload_id").unique()).collect()["workload_id"])
+
+
+def _workload_keys(dataset: Dataset) -> dict[str, WorkloadKey]:
+    table = dataset.scan("workloads").select("workload_id", "name", "arguments").collect()
+    return {
+        workload_id: WorkloadKey.of(workload_id, name, [a["shape"] for a in arguments])
+        for workload_id, name, arguments in table.iter_rows()
+    }
+
+
+def _split(
+    dataset: Dataset,
+    candidates: set[str],
+    test: set[str],
+    train_hardware: frozenset[str],
+    test_hardware: frozenset[str],
+) -> Split:
+    keys = _workload_keys(dataset)
+    excluded = overlapping(
+        [keys[workload_id] for workload_id in candidates], [keys[i] for i in test]
+    )
+    return Split(
+        Side(frozenset(candidates - excluded), train_hardware),
+        Side(frozenset(test), test_hardware),
+        len(excluded - test),
+    )

@@ -41,14 +41,25 @@ class FeatureBatch:
         ndarray
             float32 `n x (4 d + 1 + c)`.
         """
-        starts = self.offsets[:-1]
-        counts = np.diff(self.offsets).astype("float32")[:, None]
-        if len(self) == 0:
-            return np.zeros((0, 4 * self.stores.shape[1] + 1 + self.context.shape[1]), "float32")
-        total = np.add.reduceat(self.stores, starts)
-        largest = np.maximum.reduceat(self.stores, starts)
-        smallest = np.minimum.reduceat(self.stores, starts)
-        return np.hstack([total, largest, total / counts, smallest, counts, self.context])
+        columns = self.stores.shape[1]
+        starts, counts = self.offsets[:-1], np.diff(self.offsets)
+        result = np.empty((len(self), 4 * columns + 1 + self.context.shape[1]), "float32")
+        total, largest, mean, smallest = (
+            result[:, number * columns : (number + 1) * columns] for number in range(4)
+        )
+        largest[:] = smallest[:] = self.stores[starts]
+        total[:] = 0
+        for place in range(1, counts.max(initial=1)):
+            programs = np.flatnonzero(counts > place)
+            stores = self.stores[starts[programs] + place]
+            total[programs] += stores
+            largest[programs] = np.maximum(largest[programs], stores)
+            smallest[programs] = np.minimum(smallest[programs], stores)
+        total += self.stores[starts]
+        result[:, 4 * columns] = counts
+        np.divide(total, result[:, 4 * columns, None], out=mean)
+        result[:, 4 * columns + 1 :] = self.context
+        return result
 
 
 def concatenate(stores: Sequence[Floats], context: Floats) -> FeatureBatch:

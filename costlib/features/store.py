@@ -1,47 +1,41 @@
-"""The features of a dataset's programs: computed once by replaying them, kept beside the records.
+"""The features of a dataset's programs on disk, and their way into arrays. Knows nothing of TVM.
 
-``features/<version>/hardware=<id>/part-*.parquet`` is derived data: it may be deleted at any time,
-and what is missing is computed when it is asked for.
+``features/<version>/hardware=<id>/part-*.parquet`` is derived data: it may be deleted at any time;
+:mod:`costlib.features.build` computes what is missing. A part holds programs of one task.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from costlib.data.dataset import Dataset
-from costlib.data.parts import write_part
-from costlib.features.per_store import STORE_FEATURES, Stores, extract_stores
+from costlib.data.parts import MEND_PART, PART_PATTERN, first_line, write_part
+from costlib.errors import DatasetError
+from costlib.features.batch import Floats, Integers
 from costlib.features.version import FEATURE_VERSION
-from costlib.hardware import Hardware
-from costlib.schema import Status
-from costlib.space.design_space import DesignSpace
-from costlib.space.program import Program, Sketch
-from costlib.tvm_compat.api import module_from_json
-from costlib.workloads.task import Task
 
 SCHEMA = pa.schema(
     [
         pa.field("program_id", pa.string(), nullable=False),
-        pa.field("stores", pa.list_(pa.float32()), nullable=False),
+        pa.field("workload_id", pa.string(), nullable=False),
+        pa.field("num_stores", pa.int32(), nullable=False),
+        # Bytes, not a list: parquet brings them back four times as fast.
+        pa.field("stores", pa.binary(), nullable=False),
     ]
 )
+"""``stores`` is little-endian float32, `num_stores x d`, row after row. A program that this
+version cannot replay has none, so that it is not tried again."""
 
-_log = logging.getLogger(__name__)
 
-
-def load_features(
-    dataset: Dataset,
-    hardware_id: str,
-    on_progress: Callable[[int, int], None] | None = None,
-) -> dict[str, Stores]:
-    """Return the features of all programs that ran, computing the missing ones.
+class FeatureStore:
+    """The features of the programs of one hardware that are there now.
 
     Parameters
     ----------
@@ -49,89 +43,122 @@ def load_features(
         The dataset.
     hardware_id
         One of its hardwares.
-    on_progress
-        Called with (programs done, programs missing) after each task that is computed.
-
-    Returns
-    -------
-    dict
-        program_id -> float32 `n_stores x 164`. A program that this TVM cannot replay is left out.
     """
-    folder = dataset.path / "features" / FEATURE_VERSION / f"hardware={hardware_id}"
-    known = _read(folder)
-    missing = (
-        dataset.scan()
-        .filter(pl.col("hardware") == hardware_id)
-        .filter(pl.col("status") == str(Status.OK))
-        .filter(~pl.col("program_id").is_in(list(known)))
-        .select("program_id", "workload_id", "sketch_id", "decisions")
-        .unique("program_id", maintain_order=True)
-        .collect()
-    )
-    if missing.is_empty():
-        return known
-    hardware = dataset.hardware()[hardware_id]
-    sketches = _sketches(dataset)
-    done = 0
-    computed: dict[str, Stores] = {}
-    for task, rows in _by_task(dataset, hardware, missing):
-        computed |= _compute(task, rows, sketches)
-        done += len(rows)
-        if on_progress is not None:
-            on_progress(done, len(missing))
-    if len(computed) < len(missing):
-        _log.warning(
-            "%d of %d programs cannot be replayed by this TVM and are left out",
-            len(missing) - len(computed),
-            len(missing),
+
+    def __init__(self, dataset: Dataset, hardware_id: str) -> None:
+        self.folder = dataset.path / "features" / FEATURE_VERSION / f"hardware={hardware_id}"
+        self._parts: dict[str, list[Path]] = defaultdict(list)
+        for part in sorted(self.folder.glob(PART_PATTERN)):
+            workload_id = _workload_of(part)
+            if workload_id is not None:
+                self._parts[workload_id].append(part)
+
+    def known(self, workload_id: str) -> pl.DataFrame:
+        """Return ``program_id`` and ``num_stores`` of a task's programs, each once."""
+        columns = ["program_id", "num_stores"]
+        frame = pl.DataFrame(self._read(workload_id, columns))
+        return frame.unique("program_id", keep="first", maintain_order=True)
+
+    def select(self, workload_id: str, program_ids: pl.Series) -> tuple[Floats, Integers]:
+        """Return the features of some programs of a task.
+
+        Parameters
+        ----------
+        workload_id
+            The task.
+        program_ids
+            `n` different programs, all of them :meth:`known` and with stores.
+
+        Returns
+        -------
+        stores, offsets
+            float32 `s x d` and int64 `n + 1`, as in
+            :class:`costlib.features.batch.FeatureBatch`.
+        """
+        table = self._read(workload_id, ["program_id", "num_stores", "stores"])
+        rows = pl.DataFrame(table.select(["program_id", "num_stores"])).with_row_index("row")
+        chosen = pl.DataFrame({"program_id": program_ids}).join(
+            rows.unique("program_id", keep="first"), on="program_id", maintain_order="left"
         )
-    _write(dataset, folder, computed)
-    return known | computed
+        if len(chosen) < len(program_ids):
+            raise LookupError(f"{self.folder} lacks programs of task {workload_id}")
+        positions = chosen["row"].to_numpy()
+        offsets = np.concatenate([[0], np.cumsum(chosen["num_stores"].to_numpy(), dtype="int64")])
+        column = table["stores"].combine_chunks()
+        if not np.array_equal(positions, np.arange(len(column))):
+            column = column.take(pa.array(positions))
+        return _floats(column).reshape(offsets[-1], -1), offsets
+
+    def _read(self, workload_id: str, columns: list[str]) -> pa.Table:
+        schema = pa.schema([SCHEMA.field(name) for name in columns])
+        tables = [_read_part(part, columns) for part in self._parts.get(workload_id, [])]
+        return pa.concat_tables([schema.empty_table(), *(t.cast(schema) for t in tables)])
 
 
-def _read(folder: Path) -> dict[str, Stores]:
-    if not any(folder.glob("part-*.parquet")):
-        return {}
-    table = pl.read_parquet(folder / "part-*.parquet")
-    return {
-        program_id: np.asarray(stores, "float32").reshape(-1, STORE_FEATURES)
-        for program_id, stores in table.iter_rows()
+def append_features(
+    folder: Path,
+    scratch: Path,
+    workload_id: str,
+    program_ids: Sequence[str],
+    stores: Sequence[Floats | None],
+) -> None:
+    """Write the features of programs of one task as a part.
+
+    Parameters
+    ----------
+    folder
+        That of a :class:`FeatureStore`.
+    scratch
+        See :func:`costlib.data.parts.write_file`.
+    workload_id
+        The task.
+    program_ids
+        `n` programs.
+    stores
+        For each a float32 array `n_stores x d`, or ``None`` if it cannot be replayed.
+
+    Raises
+    ------
+    DatasetError
+        A feature is NaN or infinite.
+    StorageError
+        They could not be written; nothing has changed.
+    """
+    for program_id, array in zip(program_ids, stores, strict=True):
+        if array is not None and not np.isfinite(array).all():
+            raise DatasetError(f"program {program_id} has a feature that is no finite number")
+    columns = {
+        "program_id": list(program_ids),
+        "workload_id": [workload_id] * len(program_ids),
+        "num_stores": [0 if array is None else len(array) for array in stores],
+        "stores": [b"" if a is None else a.astype("<f4").tobytes() for a in stores],
     }
+    write_part(folder, pa.table(columns), SCHEMA, scratch)
 
 
-def _write(dataset: Dataset, folder: Path, computed: dict[str, Stores]) -> None:
-    if not computed:
-        return
-    columns = [list(computed), [array.ravel() for array in computed.values()]]
-    table = pa.Table.from_arrays([pa.array(column) for column in columns], schema=SCHEMA)
-    write_part(folder, table, SCHEMA, dataset.scratch)
+def _workload_of(part: Path) -> str | None:
+    """Return whose features a part holds, ``None`` if an older costlib laid it out."""
+    try:
+        metadata = pq.read_metadata(part)
+    except (OSError, pa.ArrowException) as error:
+        raise DatasetError(f"{part} is damaged: {first_line(error)}; {MEND_PART}") from error
+    if metadata.schema.names != SCHEMA.names or metadata.num_rows == 0:
+        return None
+    return str(metadata.row_group(0).column(SCHEMA.names.index("workload_id")).statistics.min)
 
 
-def _sketches(dataset: Dataset) -> dict[str, Sketch]:
-    table = dataset.scan("sketches").select("sketch_id", "instructions").collect()
-    return {sketch_id: Sketch.from_json(text) for sketch_id, text in table.iter_rows()}
+def _read_part(part: Path, columns: list[str]) -> pa.Table:
+    try:
+        # A plain file: the dataset reader would add a column for the folder's hardware.
+        return pq.ParquetFile(part, page_checksum_verification=True).read(columns=columns)
+    except (OSError, pa.ArrowException) as error:
+        raise DatasetError(f"{part} is damaged: {first_line(error)}; {MEND_PART}") from error
 
 
-def _by_task(dataset: Dataset, hardware: Hardware, missing: pl.DataFrame) -> Any:
-    workloads = (
-        dataset.scan("workloads")
-        .filter(pl.col("workload_id").is_in(missing["workload_id"].unique().to_list()))
-        .select("workload_id", "name", "mod_json")
-        .collect()
-    )
-    groups = missing.partition_by("workload_id", as_dict=True)
-    for workload_id, name, mod_json in workloads.iter_rows():
-        task = Task(name, module_from_json(mod_json), hardware.target)
-        yield task, groups[(workload_id,)]
-
-
-def _compute(task: Task, rows: pl.DataFrame, sketches: dict[str, Sketch]) -> dict[str, Stores]:
-    space = DesignSpace(task)
-    schedules = {}
-    for row in rows.iter_rows(named=True):
-        program = Program.from_row(row["workload_id"], row["sketch_id"], row["decisions"])
-        schedule = space.lower(program, sketches.get(program.sketch_id))
-        if schedule is not None:
-            schedules[row["program_id"]] = schedule
-    stores = extract_stores(space.context, list(schedules.values()))
-    return dict(zip(schedules, stores, strict=True))
+def _floats(column: pa.Array) -> Floats:
+    """Return the bytes of all rows as one float32 vector, without copying."""
+    _, ends, content = column.buffers()
+    if content is None:
+        return np.empty(0, "float32")
+    bounds = np.frombuffer(ends, "int32")[column.offset : column.offset + len(column) + 1]
+    return np.frombuffer(content, "uint8")[bounds[0] : bounds[-1]].view("<f4")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from costlib.data.dataset import Dataset
-from costlib.data.splits import WorkloadKey, held_out_tasks, overlapping
+from costlib.data.splits import split_by_task
 from costlib.errors import DatasetError, InputError
 from costlib.models import model_class
 from costlib.models.base import CostModel
@@ -83,30 +83,18 @@ def fit_model(
             f"{dataset.path} has measurements of {len(ids)} task(s); a model needs at least two, "
             "one to learn from and one to be judged on"
         )
-    held_out = held_out_tasks(ids, held_out_share, seed)
-    keys = _workload_keys(dataset)
-    excluded = overlapping(keys.values(), [keys[workload_id] for workload_id in held_out])
-    data = assemble(dataset, only=ids - excluded, on_progress=on_progress)
+    split = split_by_task(dataset, held_out_share, seed)
+    data = assemble(dataset, only=split.train.workload_ids, on_progress=on_progress)
     model = model_class(kind)()
     model.fit(data.batch, data.labels, data.groups, seed=seed)
     return FittedModel(
         model=model,
-        metrics=judge(model, assemble(dataset, only=held_out)),
+        metrics=judge(model, assemble(dataset, only=split.test.workload_ids)),
         trained=tuple(sorted({workload_id for workload_id, _ in data.tasks})),
-        held_out=tuple(sorted(held_out)),
-        removed=len((excluded - held_out) & ids),
+        held_out=tuple(sorted(split.test.workload_ids)),
+        removed=split.removed,
         programs=len(data.labels),
     )
-
-
-def _workload_keys(dataset: Dataset) -> dict[str, WorkloadKey]:
-    columns = ("workload_id", "name", "arguments")
-    return {
-        workload_id: WorkloadKey.of(workload_id, name, [a["shape"] for a in arguments])
-        for workload_id, name, arguments in (
-            dataset.scan("workloads").select(columns).collect().iter_rows()
-        )
-    }
 
 
 def judge(model: CostModel, data: TrainingData) -> Metrics:

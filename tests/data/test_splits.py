@@ -1,9 +1,21 @@
 from __future__ import annotations
 
-from hypothesis import given
+import pytest
+from dataset_rows import CANARY, hardware, measurement, network, workload
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from costlib.data.splits import WorkloadKey, held_out_tasks, overlapping
+from costlib.data.dataset import Dataset
+from costlib.data.splits import (
+    Split,
+    WorkloadKey,
+    held_out_tasks,
+    overlapping,
+    split_by_hardware,
+    split_by_network,
+    split_by_task,
+)
+from costlib.errors import UnknownNameError
 
 IDS = st.sets(st.text("abcdef0123456789", min_size=4, max_size=4), min_size=2, max_size=40)
 
@@ -31,3 +43,64 @@ def test_near_duplicates_overlap() -> None:
     candidates = [held, larger_batch, other_shape, other_operator]
     assert overlapping(candidates, [held]) == {"a", "b"}
     assert overlapping(candidates, []) == set()
+
+
+BATCHES = {"a": 1, "a4": 4}
+"""Two workloads that differ in the batch."""
+
+
+@pytest.fixture
+def zoo(dataset: Dataset) -> Dataset:
+    """Workloads a, a4, b to f on two hardwares; a4 is a with another batch."""
+    machines = [hardware(cores) for cores in (2, 4)]
+    names = ["a", "a4", *"bcdef"]
+    for extent, name in enumerate(names):
+        batch = BATCHES.get(name, 1)
+        columns = 8 if name in BATCHES else 16 + extent
+        argument = {"dtype": "float32", "shape": [batch, columns]}
+        dataset.append_workloads([workload(name, arguments=[argument])])
+    dataset.append_networks([network("one", "a"), network("one", "b"), network("two", "c")])
+    for machine in machines:
+        dataset.add_hardware(machine, CANARY)
+        rows = [measurement(0, name) for name in names if (machine, name) != (machines[1], "f")]
+        dataset.append_measurements(machine.hardware_id, rows)
+    return dataset
+
+
+def assert_no_leak(split: Split, of: int) -> None:
+    assert not split.train.workload_ids & split.test.workload_ids
+    sides = [side for side in (split.train, split.test) if BATCHES.keys() & side.workload_ids]
+    assert len(sides) == 1
+    assert len(split.train.workload_ids) + len(split.test.workload_ids) + split.removed == of
+    assert split.test.workload_ids
+
+
+@given(seed=st.integers(0, 100), share=st.floats(0.1, 0.9))
+@settings(
+    deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_no_split_leaks(zoo: Dataset, seed: int, share: float) -> None:
+    split = split_by_task(zoo, share, seed)
+    assert_no_leak(split, of=7)
+    assert split.train.hardware_ids == split.test.hardware_ids == set(zoo.hardware())
+    judged = hardware(4).hardware_id
+    split = split_by_hardware(zoo, [judged], share, seed)
+    assert_no_leak(split, of=7)
+    assert split.test.hardware_ids == {judged}
+    assert split.train.hardware_ids == {hardware(2).hardware_id}
+    assert "f" not in split.test.workload_ids
+
+
+def test_a_network_is_judged_with_all_its_tasks(zoo: Dataset) -> None:
+    split = split_by_network(zoo, ["one"])
+    assert split.test.workload_ids == {"a", "b"}
+    assert split.train.workload_ids == {"c", "d", "e", "f"}
+    assert split.removed == 1
+    assert split_by_network(zoo, ["two"]).removed == 0
+
+
+def test_names_that_are_not_there(zoo: Dataset) -> None:
+    with pytest.raises(UnknownNameError, match="network 'three'"):
+        split_by_network(zoo, ["three"])
+    with pytest.raises(UnknownNameError, match="hardware 'nope'"):
+        split_by_hardware(zoo, ["nope"], 0.5)

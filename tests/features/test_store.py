@@ -1,67 +1,112 @@
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from costlib.data.dataset import Dataset
-from costlib.features import store
-from costlib.features.per_store import CONTEXT_FEATURES, STORE_FEATURES, to_batch
-from costlib.features.store import load_features
-from costlib.features.version import FEATURE_VERSION
-from costlib.hardware import Hardware
+from costlib.errors import DatasetError
+from costlib.features.store import SCHEMA, FeatureStore, append_features
+
+HARDWARE = "some-hardware"
+COLUMNS = 5
+
+
+def stores_of(program_id: str) -> np.ndarray:
+    """Made-up features that tell a program: one to four stores."""
+    rng = np.random.default_rng(int.from_bytes(program_id.encode(), "big"))
+    return rng.normal(size=(int(rng.integers(1, 5)), COLUMNS)).astype("float32")
+
+
+def append(dataset: Dataset, workload_id: str, program_ids: list[str]) -> None:
+    folder = FeatureStore(dataset, HARDWARE).folder
+    arrays = [stores_of(program_id) for program_id in program_ids]
+    append_features(folder, dataset.scratch, workload_id, program_ids, arrays)
 
 
 @pytest.fixture
-def copy(dataset: Dataset, tmp_path: Path) -> Dataset:
-    without = shutil.ignore_patterns("features")
-    return Dataset.open(shutil.copytree(dataset.path, tmp_path / "copy", ignore=without))
+def empty(tmp_path: Path) -> Dataset:
+    return Dataset.create(tmp_path / "ds")
 
 
-def test_every_program_that_ran_has_features(copy: Dataset, hardware: Hardware) -> None:
-    seen = []
-    found = load_features(
-        copy, hardware.hardware_id, lambda done, total: seen.append((done, total))
-    )
-    ran = copy.scan().filter(pl.col("status") == "ok").collect()
-    assert set(found) == set(ran["program_id"])
-    assert seen[-1] == (len(found), len(found))
-    for stores in found.values():
-        assert stores.dtype == np.float32
-        assert stores.shape[1] == STORE_FEATURES
-        assert len(stores) >= 1
-        assert np.isfinite(stores).all()
+IDS = st.lists(st.text("abc", min_size=3, max_size=3), min_size=1, max_size=12, unique=True)
 
 
-def test_features_are_computed_once(
-    copy: Dataset, hardware: Hardware, monkeypatch: pytest.MonkeyPatch
+@settings(max_examples=25, deadline=None)
+@given(ids=IDS, data=st.data())
+def test_programs_come_back_in_any_order_from_any_parts(
+    ids: list[str], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    first = load_features(copy, hardware.hardware_id)
+    dataset = Dataset.create(tmp_path_factory.mktemp("ds"))
+    cut = data.draw(st.integers(0, len(ids)))
+    again = data.draw(st.lists(st.sampled_from(ids), unique=True))
+    for part in (ids[:cut], ids[cut:], again):
+        if part:
+            append(dataset, "w", part)
+    append(dataset, "other", ["abc"])
+    wanted = data.draw(st.permutations(ids))[: data.draw(st.integers(1, len(ids)))]
 
-    def fail(*_: object) -> None:
-        raise AssertionError("computed again")
-
-    monkeypatch.setattr(store, "extract_stores", fail)
-    again = load_features(copy, hardware.hardware_id)
-    assert first.keys() == again.keys()
-    for program_id, stores in first.items():
-        np.testing.assert_array_equal(stores, again[program_id])
-
-
-def test_deleted_features_come_back_the_same(copy: Dataset, hardware: Hardware) -> None:
-    first = load_features(copy, hardware.hardware_id)
-    shutil.rmtree(copy.path / "features" / FEATURE_VERSION)
-    again = load_features(copy, hardware.hardware_id)
-    for program_id, stores in first.items():
-        np.testing.assert_array_equal(stores, again[program_id])
+    store = FeatureStore(dataset, HARDWARE)
+    known = store.known("w")
+    assert sorted(known["program_id"]) == sorted(ids)
+    stores, offsets = store.select("w", pl.Series(wanted))
+    np.testing.assert_array_equal(stores, np.concatenate([stores_of(i) for i in wanted]))
+    assert np.diff(offsets).tolist() == [len(stores_of(i)) for i in wanted]
 
 
-def test_context_tells_hardware_apart(copy: Dataset, hardware: Hardware) -> None:
-    stores = list(load_features(copy, hardware.hardware_id).values())[:2]
-    batch = to_batch(stores, 1e6, hardware)
-    assert batch.context.shape == (2, CONTEXT_FEATURES)
-    single = hardware.model_copy(update={"num_cores": hardware.num_cores + 1})
-    assert (to_batch(stores, 1e6, single).context != batch.context).any()
+def test_a_program_that_cannot_be_replayed_is_noted(empty: Dataset) -> None:
+    folder = FeatureStore(empty, HARDWARE).folder
+    append_features(folder, empty.scratch, "w", ["a", "b"], [None, stores_of("b")])
+    store = FeatureStore(empty, HARDWARE)
+    assert dict(store.known("w").iter_rows()) == {"a": 0, "b": len(stores_of("b"))}
+    np.testing.assert_array_equal(store.select("w", pl.Series(["b"]))[0], stores_of("b"))
+
+
+def test_nothing_is_known_of_another_task_or_hardware(empty: Dataset) -> None:
+    append(empty, "w", ["a"])
+    assert FeatureStore(empty, HARDWARE).known("v").is_empty()
+    assert FeatureStore(empty, "another").known("w").is_empty()
+    with pytest.raises(LookupError):
+        FeatureStore(empty, HARDWARE).select("w", pl.Series(["b"]))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_features_that_are_no_numbers_are_refused(empty: Dataset, value: float) -> None:
+    broken = np.full((1, COLUMNS), value, "float32")
+    folder = FeatureStore(empty, HARDWARE).folder
+    with pytest.raises(DatasetError, match="program a has a feature"):
+        append_features(folder, empty.scratch, "w", ["a"], [broken])
+    assert not folder.exists()
+
+
+def test_a_damaged_part_is_named(empty: Dataset) -> None:
+    append(empty, "w", ["a"])
+    part = next(FeatureStore(empty, HARDWARE).folder.iterdir())
+    part.write_bytes(part.read_bytes()[:-10])
+    with pytest.raises(DatasetError, match=part.name):
+        FeatureStore(empty, HARDWARE)
+
+
+def test_flipped_bytes_are_found(empty: Dataset) -> None:
+    append(empty, "w", ["a"])
+    store = FeatureStore(empty, HARDWARE)
+    part = next(store.folder.iterdir())
+    content = bytearray(part.read_bytes())
+    start = pq.read_metadata(part).row_group(0).column(SCHEMA.names.index("stores"))
+    content[start.data_page_offset + start.total_compressed_size - 8] ^= 0xFF
+    part.write_bytes(content)
+    with pytest.raises(DatasetError, match=part.name):
+        store.select("w", pl.Series(["a"]))
+
+
+def test_parts_of_an_older_layout_do_not_count(empty: Dataset) -> None:
+    folder = FeatureStore(empty, HARDWARE).folder
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table({"program_id": ["a"], "stores": [[1.0]]}), folder / "part-0.parquet")
+    assert FeatureStore(empty, HARDWARE).known("w").is_empty()

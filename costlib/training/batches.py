@@ -1,0 +1,171 @@
+"""A dataset as a stream of arrays, in bounded memory however large it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from costlib.data.dataset import Dataset
+from costlib.errors import DatasetError, UnknownNameError
+from costlib.features.batch import FeatureBatch, join
+from costlib.features.build import build_features
+from costlib.features.per_store import context_features
+from costlib.features.programs import programs_by_task
+from costlib.features.store import FeatureStore
+from costlib.hardware import Hardware
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """`n` measured programs as arrays.
+
+    Attributes
+    ----------
+    batch
+        Their features.
+    latency_s
+        float64 `n`: latencies in seconds.
+    labels
+        float64 `n`: best latency of the task on the hardware / latency, in (0, 1]. The best may
+        be that of a program that cannot be replayed.
+    groups
+        int64 `n`: index into ``tasks``; the programs of a task are next to each other.
+    tasks
+        (workload_id, hardware_id) of each group.
+    """
+
+    batch: FeatureBatch
+    latency_s: np.ndarray[Any, np.dtype[np.float64]]
+    labels: np.ndarray[Any, np.dtype[np.float64]]
+    groups: np.ndarray[Any, np.dtype[np.int64]]
+    tasks: list[tuple[str, str]]
+
+
+def batches(
+    dataset: Dataset,
+    *,
+    only: Collection[str] | None = None,
+    hardware: Collection[str] | None = None,
+    programs: int = 16_384,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Iterator[TrainingData]:
+    """Stream the programs that ran, and that this TVM can replay.
+
+    Parameters
+    ----------
+    dataset
+        The dataset.
+    only
+        Workload ids to take; all if not given.
+    hardware
+        Hardware ids to take; all if not given.
+    programs
+        A batch ends with the task that brings it to this many programs or more: tasks are never
+        cut, so that they can be ranked.
+    on_progress
+        Called with (done, total) programs while missing features are computed, which is before
+        the first batch.
+
+    Yields
+    ------
+    TrainingData
+        The same batches in the same order each time.
+
+    Raises
+    ------
+    DatasetError
+        A latency is no positive number, or a part is damaged.
+    UnknownNameError
+        The dataset has no such hardware.
+    """
+    tasks: list[TrainingData] = []
+    for task in _tasks(dataset, only, hardware, on_progress):
+        tasks.append(task)
+        if sum(len(task.labels) for task in tasks) >= programs:
+            yield concatenate(tasks)
+            tasks = []
+    if tasks:
+        yield concatenate(tasks)
+
+
+def concatenate(parts: Iterable[TrainingData]) -> TrainingData:
+    """Append training data to one another; at least one, and each task in one of them only."""
+    parts = list(parts)
+    shifts = np.cumsum([0, *(len(part.tasks) for part in parts)])
+    groups = [part.groups + shift for part, shift in zip(parts, shifts, strict=False)]
+    return TrainingData(
+        join([part.batch for part in parts]),
+        np.concatenate([part.latency_s for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate(groups),
+        [task for part in parts for task in part.tasks],
+    )
+
+
+def measured_tasks(
+    dataset: Dataset, store: FeatureStore, hardware_id: str, only: Collection[str] | None = None
+) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Go through the tasks that :func:`batches` streams, without their features.
+
+    Yields
+    ------
+    workload_id, programs
+        ``programs`` has ``program_id``, ``latency_s``, the median if it was measured more than
+        once, and ``label``.
+
+    Raises
+    ------
+    DatasetError
+        A latency is no positive number.
+    """
+    latency_s = pl.col("latency_s")
+    sound = (latency_s.is_finite() & (latency_s > 0)).fill_null(False).all().alias("sound")
+    for workload_id, ran in programs_by_task(
+        dataset, hardware_id, latency_s.median(), sound, only=only
+    ):
+        wrong = ran.filter(~pl.col("sound"))["program_id"]
+        if len(wrong):
+            raise DatasetError(
+                f"{dataset.path}: program {wrong[0]} ran on {hardware_id}, but its latency is no "
+                "positive number; see `costlib dataset verify`"
+            )
+        labelled = ran.with_columns(label=latency_s.min() / latency_s)
+        usable = store.known(workload_id).filter(pl.col("num_stores") > 0)
+        programs = labelled.join(usable, on="program_id", how="semi", maintain_order="left")
+        if len(programs):
+            yield workload_id, programs.drop("sound")
+
+
+def chosen_hardware(dataset: Dataset, chosen: Collection[str] | None) -> dict[str, Hardware]:
+    """Return those hardwares of a dataset, all if ``None``, by their ids."""
+    known = dataset.hardware()
+    for hardware_id in chosen or ():
+        if hardware_id not in known:
+            raise UnknownNameError("hardware", hardware_id, known)
+    return {i: h for i, h in known.items() if chosen is None or i in chosen}
+
+
+def _tasks(
+    dataset: Dataset,
+    only: Collection[str] | None,
+    hardware: Collection[str] | None,
+    on_progress: Callable[[int, int], None] | None,
+) -> Iterator[TrainingData]:
+    columns = dataset.scan("workloads").select("workload_id", "flops").collect()
+    flops = dict(columns.iter_rows())
+    for hardware_id, machine in chosen_hardware(dataset, hardware).items():
+        store = build_features(dataset, hardware_id, on_progress)
+        for workload_id, programs in measured_tasks(dataset, store, hardware_id, only):
+            stores, offsets = store.select(workload_id, programs["program_id"])
+            context = np.tile(context_features(flops[workload_id], machine), (len(programs), 1))
+            yield TrainingData(
+                FeatureBatch(stores, offsets, context),
+                programs["latency_s"].to_numpy(),
+                programs["label"].to_numpy(),
+                np.zeros(len(programs), "int64"),
+                [(workload_id, hardware_id)],
+            )

@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+from costlib.data.dataset import Dataset
+from costlib.features import build, worker
+from costlib.features.build import build_features
+from costlib.features.per_store import CONTEXT_FEATURES, STORE_FEATURES, to_batch
+from costlib.features.store import FeatureStore
+from costlib.features.version import FEATURE_VERSION
+from costlib.hardware import Hardware
+
+JOB_PROGRAMS = 4
+
+BUILDER = f"""
+import sys
+from costlib.data.dataset import Dataset
+from costlib.features import build
+build._FEW_PROGRAMS, build._JOB_PROGRAMS = 0, {JOB_PROGRAMS}
+build.build_features(Dataset.open(sys.argv[1]), sys.argv[2])
+"""
+
+
+@pytest.fixture
+def copy(dataset: Dataset, tmp_path: Path) -> Dataset:
+    without = shutil.ignore_patterns("features")
+    return Dataset.open(shutil.copytree(dataset.path, tmp_path / "copy", ignore=without))
+
+
+def start_builder(dataset: Dataset, hardware: Hardware) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", BUILDER, str(dataset.path), hardware.hardware_id]
+    return subprocess.Popen(command)
+
+
+def parts(dataset: Dataset, hardware: Hardware) -> list[Path]:
+    return list(FeatureStore(dataset, hardware.hardware_id).folder.glob("part-*"))
+
+
+def content(dataset: Dataset, hardware: Hardware) -> dict[str, np.ndarray]:
+    """What the store holds now, by program."""
+    store = FeatureStore(dataset, hardware.hardware_id)
+    found = {}
+    for workload_id in dataset.scan("workloads").collect()["workload_id"]:
+        program_ids = store.known(workload_id)["program_id"]
+        assert program_ids.is_unique().all()
+        if len(program_ids):
+            stores, offsets = store.select(workload_id, program_ids)
+            arrays = [stores[first:last] for first, last in pairwise(offsets)]
+            found |= dict(zip(program_ids, arrays, strict=True))
+    return found
+
+
+def assert_same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    assert found.keys() == expected.keys()
+    for program_id, stores in expected.items():
+        np.testing.assert_array_equal(found[program_id], stores)
+
+
+@pytest.fixture(scope="module")
+def expected(
+    dataset: Dataset, hardware: Hardware, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, np.ndarray]:
+    without = shutil.ignore_patterns("features")
+    folder = tmp_path_factory.mktemp("features") / "ds"
+    built = Dataset.open(shutil.copytree(dataset.path, folder, ignore=without))
+    build_features(built, hardware.hardware_id)
+    return content(built, hardware)
+
+
+def test_every_program_that_ran_has_features(copy: Dataset, hardware: Hardware) -> None:
+    seen: list[tuple[int, int]] = []
+    build_features(copy, hardware.hardware_id, lambda done, total: seen.append((done, total)))
+    found = content(copy, hardware)
+    ran = copy.scan().filter(pl.col("status") == "ok").collect()
+    assert set(found) == set(ran["program_id"])
+    assert seen[-1] == (len(found), len(found))
+    for stores in found.values():
+        assert stores.dtype == np.float32
+        assert stores.shape[1] == STORE_FEATURES
+        assert len(stores) >= 1
+
+
+def test_features_are_computed_once(
+    copy: Dataset, hardware: Hardware, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_features(copy, hardware.hardware_id)
+    before = parts(copy, hardware)
+
+    def fail(_: object) -> None:
+        raise AssertionError("computed again")
+
+    monkeypatch.setattr(build, "attempt", fail)
+    build_features(copy, hardware.hardware_id)
+    assert parts(copy, hardware) == before
+
+
+def test_deleted_features_come_back_the_same(
+    copy: Dataset, hardware: Hardware, expected: dict[str, np.ndarray]
+) -> None:
+    build_features(copy, hardware.hardware_id)
+    shutil.rmtree(copy.path / "features" / FEATURE_VERSION)
+    build_features(copy, hardware.hardware_id)
+    assert_same(content(copy, hardware), expected)
+
+
+def test_processes_build_bounded_parts_of_one_task(
+    copy: Dataset,
+    hardware: Hardware,
+    expected: dict[str, np.ndarray],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(build, "_FEW_PROGRAMS", 0)
+    monkeypatch.setattr(build, "_JOB_PROGRAMS", JOB_PROGRAMS)
+    build_features(copy, hardware.hardware_id)
+    for part in parts(copy, hardware):
+        table = pq.ParquetFile(part).read()
+        assert 0 < len(table) <= JOB_PROGRAMS
+        assert len(set(table["workload_id"].to_pylist())) == 1
+    assert_same(content(copy, hardware), expected)
+
+
+def test_a_build_killed_in_the_middle_goes_on(
+    copy: Dataset, hardware: Hardware, expected: dict[str, np.ndarray]
+) -> None:
+    builder = start_builder(copy, hardware)
+    while not parts(copy, hardware):
+        assert builder.poll() is None
+        time.sleep(0.01)
+    builder.kill()
+    builder.wait()
+    kept = content(copy, hardware)
+    assert 0 < len(kept) < len(expected)
+    build_features(copy, hardware.hardware_id)
+    assert_same(content(copy, hardware), expected)
+
+
+def test_two_builds_at_once(
+    copy: Dataset, hardware: Hardware, expected: dict[str, np.ndarray]
+) -> None:
+    builders = [start_builder(copy, hardware) for _ in range(2)]
+    assert [builder.wait(120) for builder in builders] == [0, 0]
+    assert_same(content(copy, hardware), expected)
+
+
+def test_what_cannot_be_replayed_is_tried_once(
+    copy: Dataset,
+    hardware: Hardware,
+    expected: dict[str, np.ndarray],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ran = copy.scan().filter(pl.col("status") == "ok").drop("hardware")
+    row = ran.head(1).collect().row(0, named=True)
+    row |= {"program_id": "bad", "sketch_id": "of another TVM"}
+    copy.append_measurements(hardware.hardware_id, [row])
+    build_features(copy, hardware.hardware_id)
+    assert "1 of " in caplog.text
+    assert len(content(copy, hardware)["bad"]) == 0
+    monkeypatch.setattr(build, "attempt", None)
+    build_features(copy, hardware.hardware_id)
+    assert len(content(copy, hardware)) == len(expected) + 1
+
+
+def test_a_program_that_fails_costs_itself_only(
+    copy: Dataset,
+    hardware: Hardware,
+    expected: dict[str, np.ndarray],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    culprit = sorted(expected)[5]
+
+    def compute(job: worker.Job) -> worker.Answer:
+        if culprit in {program_id for program_id, _, _ in job.programs}:
+            raise RuntimeError("no")
+        return original(job)
+
+    original = worker.compute
+    monkeypatch.setattr(worker, "compute", compute)
+    build_features(copy, hardware.hardware_id)
+    assert content(copy, hardware).keys() == expected.keys() - {culprit}
+
+
+def test_a_worker_that_dies_is_replaced(copy: Dataset, hardware: Hardware) -> None:
+    store = FeatureStore(copy, hardware.hardware_id)
+    workload_id = copy.scan("workloads").collect()["workload_id"][0]
+    job = next(build._jobs(copy, hardware.hardware_id, store, {workload_id}))
+    with build._Worker() as process:
+        process._process.kill()
+        process._process.wait()
+        assert "died" in (process.compute(job).error or "")
+        assert process.compute(job).replayed == len(job.programs)
+
+
+def test_context_tells_hardware_apart(hardware: Hardware, expected: dict[str, np.ndarray]) -> None:
+    stores = list(expected.values())[:2]
+    batch = to_batch(stores, 1e6, hardware)
+    assert batch.context.shape == (2, CONTEXT_FEATURES)
+    single = hardware.model_copy(update={"num_cores": hardware.num_cores + 1})
+    assert (to_batch(stores, 1e6, single).context != batch.context).any()
