@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from costlib.data.claims import claimed
 from costlib.data.dataset import Dataset
+from costlib.data.parts import PART_PATTERN
 from costlib.data.plan import Mix
 from costlib.data.proposals import Draw, Scorer, TaskState, draw
 from costlib.data.task_tables import register_sketches, register_workloads
@@ -30,6 +32,10 @@ from costlib.workloads.task import Task
 
 BATCH = 16
 """Programs measured between two writes: what a kill can lose."""
+
+_RECALLED = ["workload_id", "sketch_id", "decisions", "origin", "latency_s", "raced"]
+_PATIENCE_SECS = 1.0
+"""How long to wait while other processes are at work on all that is left."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,8 @@ def collect(
     """Measure programs of each task until the dataset holds enough of them.
 
     Called again with the same arguments it goes on where it stopped, and never measures a
-    program twice. Each batch is written before the next begins.
+    program twice. Each batch is written before the next begins. Several processes may collect
+    into one dataset: each task is measured by one of them at a time.
 
     Parameters
     ----------
@@ -107,12 +114,12 @@ def collect(
     dataset = Dataset.create(out)
     register_workloads(dataset, tasks, {state.task.workload_id for state in states})
     register_sketches(dataset, [sketch for state in states for sketch in state.space.sketches])
-    _recall(dataset, hardware, states)
-    if all(len(state.measured) >= programs_per_task for state in states):
-        return dataset
     collection = _Collection(
         dataset, hardware, states, programs_per_task, seed, mix or Mix(), score, on_progress
     )
+    collection.recall()
+    if not collection.unfinished():
+        return dataset
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
     with Measurer(hardware, config, dataset.canary(hardware.hardware_id)) as measurer:
         measurer.reference = (
@@ -133,23 +140,49 @@ class _Collection:
     score: Scorer | None
     on_progress: Callable[[CollectProgress], None] | None
     failed: int = 0
+    _recalled: set[Path] = field(default_factory=set)
+
+    def recall(self) -> None:
+        """Take up what the dataset holds by now."""
+        folder = self.dataset.path / "measurements" / f"hardware={self.hardware.hardware_id}"
+        new = sorted(set(folder.glob(PART_PATTERN)) - self._recalled)
+        self._recalled.update(new)
+        by_id = {state.task.workload_id: state for state in self.states}
+        for part in new:
+            try:
+                rows = pl.read_parquet(part, columns=_RECALLED, hive_partitioning=False)
+            except FileNotFoundError:  # Compacted meanwhile: the next recall finds its rows.
+                continue
+            for workload, sketch, decisions, origin, latency_s, raced in rows.iter_rows():
+                if workload in by_id:
+                    program = Program.from_row(workload, sketch, decisions)
+                    by_id[workload].add(program, Origin(origin), None if raced else latency_s)
+
+    def unfinished(self) -> list[TaskState]:
+        """The tasks that want more programs and have more."""
+        return [
+            state
+            for state in self.states
+            if len(state.measured) < self.programs_per_task and not state.exhausted
+        ]
 
     def run(self, measurer: Measurer, deadline: float | None) -> None:
         """Let the tasks take turns, those with the fewest programs first."""
-        while True:
-            unfinished = [
-                state
-                for state in self.states
-                if len(state.measured) < self.programs_per_task and not state.exhausted
-            ]
-            if not unfinished:
-                return
+        while unfinished := self.unfinished():
             fewest = min(len(state.measured) for state in unfinished) + BATCH
+            worked = False
             for state in unfinished:
-                if len(state.measured) < fewest:
-                    self._measure_batch(measurer, state)
+                with claimed(
+                    self.dataset.scratch, state.task.workload_id, self.hardware.hardware_id
+                ) as ours:
+                    self.recall()
+                    if ours and len(state.measured) < min(fewest, self.programs_per_task):
+                        self._measure_batch(measurer, state)
+                        worked = True
                 if deadline is not None and time.monotonic() > deadline:
                     return
+            if not worked:
+                time.sleep(_PATIENCE_SECS)
 
     def _measure_batch(self, measurer: Measurer, state: TaskState) -> None:
         wanted = min(BATCH, self.programs_per_task - len(state.measured))
@@ -158,8 +191,7 @@ class _Collection:
         measurements = measurer.measure(state.task, [d.candidate for d in draws], state.best_s)
         rows = [_row(m, d, self.seed) for m, d in zip(measurements, draws, strict=True)]
         self.dataset.append_measurements(self.hardware.hardware_id, rows)
-        for m, d in zip(measurements, draws, strict=True):
-            state.add(m.program, d.origin, None if m.raced else m.latency_s)
+        self.recall()
         self.failed += sum(m.latency_s is None for m in measurements)
         if self.on_progress is not None:
             self.on_progress(self._progress(state))
@@ -179,22 +211,6 @@ def _tunable(tasks: Sequence[Task]) -> list[TaskState]:
         distinct.setdefault(task.workload_id, task)
     states = (TaskState(task) for task in distinct.values())
     return [state for state in states if state.space.is_tunable]
-
-
-def _recall(dataset: Dataset, hardware: Hardware, states: Sequence[TaskState]) -> None:
-    """Take up what the dataset holds already."""
-    by_id = {state.task.workload_id: state for state in states}
-    columns = ["workload_id", "sketch_id", "decisions", "origin", "latency_s", "raced"]
-    records = (
-        dataset.scan()
-        .filter(pl.col("hardware") == hardware.hardware_id)
-        .filter(pl.col("workload_id").is_in(list(by_id)))
-        .select(columns)
-        .collect()
-    )
-    for workload, sketch, decisions, origin, latency_s, raced in records.iter_rows():
-        program = Program.from_row(workload, sketch, decisions)
-        by_id[workload].add(program, Origin(origin), None if raced else latency_s)
 
 
 def _row(measurement: Measurement, draw: Draw, seed: int) -> dict[str, Any]:

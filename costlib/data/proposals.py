@@ -71,7 +71,9 @@ class TaskState:
         self.exhausted = False
 
     def add(self, program: Program, origin: Origin, latency_s: float | None) -> None:
-        """Take up a measurement; ``latency_s`` is ``None`` if it failed or was raced."""
+        """Take up a measurement once; ``latency_s`` is ``None`` if it failed or was raced."""
+        if program.program_id in self.measured:
+            return
         self.measured.add(program.program_id)
         self.made[origin] += 1
         if latency_s is not None:
