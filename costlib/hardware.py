@@ -160,12 +160,14 @@ class Hardware(BaseModel):
             TVM finds none.
         """
         from costlib.tvm_compat import tvm
+        from costlib.tvm_compat.cuda import why_no_runtime
 
         device = tvm.cuda(0)
         if not device.exist:
+            reason = why_no_runtime() or "the driver lists none"
             raise TargetError(
                 "no CUDA device here; measuring needs one, local or over TVM RPC "
-                "(sketches, features and builds do without: name an architecture, cuda:sm_80)"
+                f"({reason}); for sketches, features and builds name an architecture: cuda:sm_80"
             )
         return cls.cuda(
             "sm_" + str(device.compute_version).replace(".", ""),

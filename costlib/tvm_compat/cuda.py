@@ -7,6 +7,7 @@ it; :func:`check_compiles` finds out at once whether that will work.
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
 import shutil
@@ -75,6 +76,20 @@ def _packaged_headers() -> Path | None:
     return next((path.parent for path in found), None)
 
 
+def why_no_runtime() -> str | None:
+    """Say what keeps TVM's CUDA runtime from loading; ``None`` if it is loaded."""
+    from costlib.tvm_compat import tvm
+
+    if tvm.get_global_func("device_api.cuda", allow_missing=True) is not None:
+        return None
+    library = Path(tvm.__file__).parent / "lib" / "libtvm_runtime_cuda.so"
+    try:
+        ctypes.CDLL(str(library))
+    except OSError as error:
+        return str(error)
+    return f"{library} does not register itself"
+
+
 def check_compiles(library: Any, target: Any) -> None:
     """Compile the CUDA source that a built module holds, if TVM has not done so.
 
@@ -85,7 +100,7 @@ def check_compiles(library: Any, target: Any) -> None:
     """
     from costlib.tvm_compat import tvm
 
-    if tvm.get_global_func("ffi.Module.create.cuda", allow_missing=True) is not None:
+    if why_no_runtime() is None:
         return
     compiler = find_compiler()
     with target:

@@ -20,14 +20,34 @@ def target_entry(target: dict[str, Any]) -> dict[str, Any]:
     ValueError
         TVM does not know the target.
     """
-    exported = _plain(tvm.target.Target(target).export())
-    assert isinstance(exported, dict)
-    return exported
+    return _options(tvm.target.Target(target).export())
+
+
+def _options(exported: Any) -> dict[str, Any]:
+    return {
+        str(name): _options(value)
+        if hasattr(value, "items")
+        else value
+        if isinstance(value, (str, bool, int, float))
+        else [str(item) for item in value]
+        for name, value in exported.items()
+    }
+
+
+def trace_entry(trace: Any) -> list[Any]:
+    """Return what a record says of a trace, down to how it writes truth values."""
+    entry = _plain(trace.as_json())
+    assert isinstance(entry, list)
+    return entry
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, (str, bool, int, float)) or value is None:
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, (str, int, float)) or value is None:
         return value
     if hasattr(value, "items"):
         return {str(key): _plain(item) for key, item in value.items()}
+    if hasattr(value, "value"):  # A constant.
+        return value.value
     return [_plain(item) for item in value]
