@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from costlib import __version__
-from costlib.cli import collect, dataset, hardware, models, tasks, train, tune
+from costlib.cli import collect, dataset, export, hardware, import_, models, tasks, train, tune
 from costlib.errors import CostlibError, StorageError
 
 app = typer.Typer(
@@ -23,6 +23,8 @@ app.command("hardware")(hardware.hardware)
 app.command("tasks")(tasks.tasks)
 app.command("collect")(collect.collect)
 app.add_typer(dataset.app, name="dataset")
+app.command("import")(import_.import_)
+app.command("export")(export.export)
 app.command("train")(train.train)
 app.command("evaluate")(train.evaluate)
 app.command("models")(models.models)

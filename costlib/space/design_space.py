@@ -116,7 +116,7 @@ class DesignSpace:
             trace_from_json(*fill_sketch(sketch, program.decisions), schedule)
         except (RuntimeError, ValueError, TypeError):
             return None
-        return self._postprocessed(schedule)
+        return schedule if sketch.is_final else self._postprocessed(schedule)
 
     def mutate(
         self, program: Program, seed: int, direction: str | None = None

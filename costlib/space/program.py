@@ -29,6 +29,11 @@ class Sketch:
         """Content hash of the instructions."""
         return content_id(self.instructions)
 
+    @property
+    def is_final(self) -> bool:
+        """Whether it holds what postprocessors did, as some sketches of foreign logs do."""
+        return any(instruction[0] == ENTER_POSTPROC for instruction in self.instructions)
+
     @classmethod
     def from_json(cls, text: str) -> Sketch:
         """Read what :meth:`to_json` wrote."""
@@ -41,6 +46,9 @@ class Sketch:
 
 _DECIDED_ANNOTATIONS = {"meta_schedule.parallel"}
 """Annotations whose value MetaSchedule's mutators change: decisions, in all but name."""
+
+ENTER_POSTPROC = "EnterPostproc"
+"""The instruction after which a trace holds what postprocessors did."""
 
 
 def split_trace(instructions: list[Any], decisions: list[Any]) -> tuple[Sketch, list[Any]]:

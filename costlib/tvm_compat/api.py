@@ -99,7 +99,7 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, (list, tuple, tvm.ir.Array)):
         return [_plain(item) for item in value]
-    if isinstance(value, tvm.ir.Map):
+    if hasattr(value, "items"):
         return {str(key): _plain(item) for key, item in value.items()}
     if hasattr(value, "value"):
         return _plain(value.value)

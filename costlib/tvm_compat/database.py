@@ -49,5 +49,5 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "items"):
         return {str(key): _plain(item) for key, item in value.items()}
     if hasattr(value, "value"):  # A constant.
-        return value.value
+        return bool(value.value) if value.ty.dtype == "bool" else value.value
     return [_plain(item) for item in value]

@@ -1,0 +1,67 @@
+"""``costlib import``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from costlib.cli.output import Json, print_json, print_table, progress_bar
+from costlib.errors import InputError
+
+if TYPE_CHECKING:
+    from costlib.data.importers import FileReport
+
+
+def import_(
+    logs: Annotated[
+        list[Path],
+        typer.Argument(
+            help="MetaSchedule databases (JSON or SQLite), logs of Ansor or AutoTVM, or folders."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="The dataset's folder; made if it does not exist.")],
+    as_json: Json = False,
+) -> None:
+    """Import tuning logs of other tools and older TVMs; called again, it adds what is missing.
+
+    Example: `costlib import work_dir/ ansor.log --out my-data`
+    """
+    from costlib.data.card import write_card
+    from costlib.data.dataset import Dataset
+    from costlib.data.importers import ALREADY_THERE, import_logs
+
+    with progress_bar("importing") as (bar, line):
+
+        def show(report: FileReport) -> None:
+            bar.update(line, advance=1, description=Path(report.file).name)
+
+        report = import_logs(logs, out, on_file=show)
+    if report.imported:
+        write_card(Dataset.open(out))
+    if as_json:
+        print_json(report.model_dump(mode="json"))
+    else:
+        print_table(
+            str(out),
+            ("file", "format", ">records", ">imported", ">failed", "skipped"),
+            (
+                (
+                    file.file,
+                    ", ".join(file.formats) or "-",
+                    file.records,
+                    file.imported,
+                    file.failed_measurements,
+                    "; ".join(f"{count} {reason}" for reason, count in file.skipped.items()),
+                )
+                for file in report.files
+            ),
+        )
+        typer.echo(
+            f"{report.imported} of {report.records} records imported, "
+            f"{report.failed_measurements} of them failed measurements"
+        )
+    if not report.imported and ALREADY_THERE not in report.skipped:
+        reasons = "; ".join(f"{count} {reason}" for reason, count in report.skipped.items())
+        raise InputError(f"nothing could be imported: {reasons or 'there are no files'}")
