@@ -3,43 +3,61 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from costlib.cli.output import Json, print_json, print_table
+from costlib.cli.options import Seed
+from costlib.cli.output import Json, milliseconds, print_json, print_table
 
-app = typer.Typer(help="Look at datasets.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from costlib.data.dataset import Dataset
+    from costlib.data.summary import DatasetSummary
+
+app = typer.Typer(help="Look after datasets.", no_args_is_help=True)
 
 Folder = Annotated[Path, typer.Argument(help="The dataset's folder.")]
+NewFolder = Annotated[Path, typer.Option(help="Folder of the new dataset.")]
+
+_MAX_ROWS = 30
+"""Operators shown in the terminal."""
 
 
 @app.command("info")
-def info(path: Folder, as_json: Json = False) -> None:
-    """Say what a dataset holds.
+def info(
+    path: Folder,
+    plot: Annotated[
+        Path | None, typer.Option(help="Also draw the coverage into this .png or .svg file.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what a dataset holds, and how well it covers its tasks.
 
-    Example: `costlib dataset info datasets/cpu-sample`
+    Example: `costlib dataset info datasets/zoo --plot coverage.png`
     """
     from costlib.data.dataset import Dataset
     from costlib.data.summary import summarize
 
-    values = summarize(Dataset.open(path)).model_dump(mode="json")
+    dataset = Dataset.open(path)
+    if plot is not None:
+        from costlib.report.coverage import draw_coverage
+
+        draw_coverage(dataset, plot)
+    summary = summarize(dataset)
     if as_json:
-        print_json(values)
+        print_json(summary.model_dump(mode="json"))
         return
-    rows = []
-    for key, value in values.items():
-        is_count = isinstance(value, dict)
-        text = ", ".join(f"{name}: {n}" for name, n in value.items()) if is_count else value
-        rows.append((key, text))
-    print_table(str(path), ["property", "value"], rows)
+    _print_counts(summary)
+    _print_coverage(dataset)
+    if plot is not None:
+        typer.echo(f"drawn: {plot}")
 
 
 @app.command("verify")
 def verify(path: Folder, as_json: Json = False) -> None:
     """Prove a dataset sound, or name what is not; exits with 1 if anything is wrong.
 
-    Example: `costlib dataset verify datasets/cpu-sample`
+    Example: `costlib dataset verify datasets/zoo`
     """
     from costlib.data.dataset import Dataset
     from costlib.data.verify import verify as check
@@ -52,3 +70,143 @@ def verify(path: Folder, as_json: Json = False) -> None:
             typer.echo(f"{problem.file}: {problem.what}; {problem.mend}")
         typer.echo(f"{path}: {len(problems) or 'no'} problem{'s' * (len(problems) != 1)}")
     raise typer.Exit(1 if problems else 0)
+
+
+@app.command("merge")
+def merge(
+    paths: Annotated[list[Path], typer.Argument(help="The datasets' folders.")],
+    out: NewFolder,
+    as_json: Json = False,
+) -> None:
+    """Copy several datasets into one; called again, it ends what was interrupted.
+
+    Example: `costlib dataset merge monday tuesday --out week`
+    """
+    from costlib.data.card import write_card
+    from costlib.data.dataset import Dataset
+    from costlib.data.merge import merge as run
+
+    done = run(paths, out)
+    write_card(Dataset.open(out))
+    if as_json:
+        print_json(done.model_dump(mode="json"))
+        return
+    typer.echo(
+        f"{out}: {done.measurements:,} measurements added, {done.heldout_measurements:,} of "
+        f"held-out tasks, {done.repeated:,} were there already, {done.corrected:,} corrected anew"
+    )
+    if done.left_out:
+        typer.echo(f"{len(done.left_out)} tasks are kept as held out only")
+
+
+@app.command("compact")
+def compact(path: Folder, as_json: Json = False) -> None:
+    """Put few large parts in the place of many small ones; others may read and append meanwhile.
+
+    Example: `costlib dataset compact datasets/zoo`
+    """
+    from costlib.data.card import write_card
+    from costlib.data.compact import compact as run
+    from costlib.data.dataset import Dataset
+
+    dataset = Dataset.create(Dataset.open(path).path)
+    done = run(dataset)
+    write_card(dataset)
+    if as_json:
+        print_json(done.model_dump(mode="json"))
+    else:
+        typer.echo(
+            f"{path}: {done.parts_before} parts of {done.bytes_before:,} bytes became "
+            f"{done.parts_after} of {done.bytes_after:,}"
+        )
+
+
+@app.command("sample")
+def sample(
+    path: Folder,
+    out: NewFolder,
+    programs_per_task: Annotated[
+        int, typer.Option(help="At most this many programs of each task on each hardware.")
+    ],
+    tasks: Annotated[
+        int | None, typer.Option(help="At most this many tasks; all by default.")
+    ] = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Make a smaller dataset that is complete in itself.
+
+    Example: `costlib dataset sample datasets/zoo --out small --programs-per-task 4`
+    """
+    from costlib.data.card import write_card
+    from costlib.data.sample import sample as run
+    from costlib.data.summary import summarize
+
+    smaller = run(path, out, programs_per_task, tasks, seed)
+    write_card(smaller)
+    summary = summarize(smaller)
+    if as_json:
+        print_json(summary.model_dump(mode="json"))
+    else:
+        typer.echo(f"{out}: {summary.measurements:,} measurements of {summary.tasks:,} tasks")
+
+
+def _print_counts(summary: DatasetSummary) -> None:
+    values = summary.model_dump(mode="json", exclude={"tasks_by_operator"})
+    rows = [(key.replace("_", " "), _readable(value)) for key, value in values.items()]
+    print_table(summary.path, ["property", "value"], rows)
+
+
+def _readable(value: object) -> str:
+    match value:
+        case dict():
+            return ", ".join(f"{name}: {_readable(count)}" for name, count in value.items())
+        case list():
+            return ", ".join(value)
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:,.1f}"
+    return "-" if value is None else str(value)
+
+
+def _print_coverage(dataset: Dataset) -> None:
+    from costlib.data import coverage
+
+    print_table(
+        "hardware",
+        ["id", ">tasks", ">programs", ">failed", "from", "to"],
+        coverage.by_hardware(dataset)
+        .select("hardware", "tasks", "programs", "failed", "first_day", "last_day")
+        .iter_rows(),
+    )
+    operators = coverage.by_operator(dataset)
+    print_table(
+        "operators: best latency of the fastest and the slowest task, median latency / best",
+        [
+            "operator",
+            ">tasks",
+            ">programs",
+            ">failed",
+            ">fastest",
+            ">slowest",
+            ">spread",
+        ],
+        (
+            (
+                row["operator"],
+                row["tasks"],
+                row["programs"],
+                row["failed"],
+                milliseconds(row["best_s"]),
+                milliseconds(row["worst_s"]),
+                "-" if row["median_ratio"] is None else f"{row['median_ratio']:.2f}",
+            )
+            for row in operators.head(_MAX_ROWS).iter_rows(named=True)
+        ),
+    )
+    if len(operators) > _MAX_ROWS:
+        typer.echo(f"and {len(operators) - _MAX_ROWS} operators more")
+    failed = coverage.failures(dataset)
+    if not failed.is_empty():
+        print_table("failures", ["status", ">programs", "most frequent error"], failed.iter_rows())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -28,7 +28,8 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
     table = Table(title=title, title_justify="left")
     for column in columns:
         right = column.startswith(">")
-        table.add_column(column.removeprefix(">"), justify="right" if right else "left")
+        justify: Literal["left", "right"] = "right" if right else "left"
+        table.add_column(column.removeprefix(">"), justify=justify, overflow="fold")
     for row in rows:
         table.add_row(*map(str, row))
     Console().print(table)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from costlib.data.dataset import Dataset
+from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
 from costlib.data.parts import write_file
 from costlib.data.summary import DatasetSummary, summarize
 from costlib.hardware import Hardware
@@ -23,9 +23,35 @@ _LIMITS = """\
   and `canary_memory` are what was really timed. Where `raced` is true the program had fewer
   repeats, because it could no longer win: its latency is less certain.
 - A program that failed has a `status` and no latency. It is not slow; it is not valid.
+- Rows of origin `imported` come from foreign logs: without canaries, their latency is the mean of
+  `run_secs`, a program may occur more than once, and its workload may have no IR.
 - Programs are sampled, mutated and evolved from TVM's design spaces; no task is covered completely.
+- `flops` counts operations on padding, too, which compilers may leave out.
 - `datasets.load_dataset` does not see the folder `hardware=<id>`: load one hardware's configuration
   at a time where the hardware matters."""
+
+_TRAINING = """\
+There is one split, `train`. Judge a model on whole tasks that it was not trained on: programs of
+one task are alike, and so are tasks that differ only in the batch.
+"""
+
+_HELD_OUT = """\
+| split | tasks | measurements |
+|---|---|---|
+| `train` | {tasks:,} | {measurements:,} |
+| `test` | {heldout_tasks:,} | {heldout_measurements:,} |
+
+The held-out tasks lie in `heldout/`, a dataset of their own, and are not counted anywhere
+else on this page. No model may be trained on them. No task of `train` equals one of them, or
+differs from it only in the batch; `costlib dataset verify` proves it.
+"""
+
+_MUTATIONS = """\
+{mutation_parents:,} programs were changed in every direction that their sketch allows. Each
+record has the direction and the cost model's scores before and after; of the
+{mutation_children:,} programs that came of it, {mutation_children_measured:,} were measured:
+join `program_id` and `parent_id` with the measurements of the same hardware.
+"""
 
 
 def write_card(dataset: Dataset) -> Path:
@@ -101,12 +127,25 @@ from costlib.data.dataset import Dataset
 Dataset.open("{name}").scan().collect()
 ```
 
+With Hugging Face's `datasets`, where the name is a table or a hardware id:
+
+```python
+datasets.load_dataset("{name}", "measurements", split="train")
+```
+
+## Splits
+
+{_splits(summary)}
 ## Tables
 
 {_tables()}
 ## Known limits
 
 {_LIMITS}
+
+## Licence
+
+Apache-2.0. The networks are randomly initialised; no weights and no user data are in here.
 """
 
 
@@ -122,20 +161,37 @@ def size_category(rows: int) -> str:
 
 def _configs(dataset: Dataset) -> str:
     """List what ``load_dataset`` can load: each table, and the measurements of each hardware."""
+    held_out = dataset.held_out()
+    globs: dict[str, dict[str, str]] = {}
+    for split, one, folder in (("train", dataset, ""), ("test", held_out, f"{HELD_OUT_FOLDER}/")):
+        for name, glob in (_globs(one) if one else {}).items():
+            globs.setdefault(name, {})[split] = folder + glob
+    lines = ["configs:"] if globs else []
+    for name, splits in globs.items():
+        lines += [f"- config_name: {json.dumps(name)}", "  data_files:"]
+        for split, glob in splits.items():
+            lines += [f"  - split: {split}", f"    path: {json.dumps(glob)}"]
+        lines += ["  default: true"] * (name == "measurements")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _globs(dataset: Dataset) -> dict[str, str]:
     globs = {
         table: f"{table}/*/*.parquet" if table in PARTITIONED else f"{table}/*.parquet"
         for table in TABLES
         if dataset.part_files(table)
     }
-    if "measurements" in globs:
-        folders = {part.parent.name for part in dataset.part_files("measurements")}
-        for folder in sorted(folders):
-            globs[folder.removeprefix("hardware=")] = f"measurements/{folder}/*.parquet"
-    lines = ["configs:"] if globs else []
-    for name, glob in globs.items():
-        lines += [f"- config_name: {json.dumps(name)}", f"  data_files: {json.dumps(glob)}"]
-        lines += ["  default: true"] * (name == "measurements")
-    return "".join(f"{line}\n" for line in lines)
+    for folder in sorted({part.parent.name for part in dataset.part_files("measurements")}):
+        globs[folder.removeprefix("hardware=")] = f"measurements/{folder}/*.parquet"
+    return globs
+
+
+def _splits(summary: DatasetSummary) -> str:
+    counts = summary.model_dump()
+    text = (_HELD_OUT if summary.heldout_measurements else _TRAINING).format_map(counts)
+    if summary.mutation_parents:
+        text += "\n## Mutations\n\n" + _MUTATIONS.format_map(counts)
+    return text
 
 
 def _counts(summary: DatasetSummary) -> str:

@@ -25,7 +25,7 @@ LABEL_TOLERANCE = 1e-6
 _CLOCK_HZ = 6e9
 _PEAK_SLACK = 50
 """TVM also counts operations on padding, which compilers leave out; a global pooling of
-``datasets/cpu-train`` seems to do 17 times what the processor can."""
+``datasets/zoo`` seems to do 17 times what the processor can."""
 
 MEND_ROWS = "remove that file; `costlib collect` on the same tasks brings back what is missing"
 MEND_IDS = "run `costlib collect` on the same tasks again, it adds what is missing"

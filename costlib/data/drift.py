@@ -11,7 +11,7 @@ from costlib.schema import CanaryTimes
 
 DRIFT_TOLERANCE = 1.5
 """The median canary of a day may be off its reference by this factor, either way. The memory
-canary of ``datasets/cpu-train`` is off by 1.26; single moments are off by up to 3.8."""
+canary of ``datasets/zoo`` is off by 1.26; single moments are off by up to 3.8."""
 
 
 class CanaryDays:

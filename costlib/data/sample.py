@@ -99,7 +99,9 @@ def _choose(source: Dataset, programs_per_task: int, tasks: int | None, seed: in
     workloads = sorted(measured, key=lambda workload_id: content_id(seed, workload_id))[:tasks]
     # A program's id is a hash already; the seed decides where in their range to start.
     start = int(content_id(seed), 16)
-    rank = pl.col("program_id").str.to_integer(base=16, dtype=pl.UInt64).xor(pl.lit(start, pl.UInt64))
+    rank = (
+        pl.col("program_id").str.to_integer(base=16, dtype=pl.UInt64).xor(pl.lit(start, pl.UInt64))
+    )
     nearest = (
         rows.filter(pl.col("workload_id").is_in(workloads))
         .select("hardware", "workload_id", rank=rank)

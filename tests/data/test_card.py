@@ -18,6 +18,10 @@ def front_matter(card: Path) -> dict[str, object]:
     return content
 
 
+def count_parts(dataset: Dataset, pattern: str) -> int:
+    return len(list(dataset.path.glob(pattern)))
+
+
 def test_the_card_of_an_empty_dataset(dataset: Dataset) -> None:
     matter = front_matter(write_card(dataset))
     assert matter["license"] == "apache-2.0"
@@ -32,7 +36,8 @@ def test_the_front_matter_finds_the_parts_of_each_table(dataset: Dataset) -> Non
     dataset.append_measurements(other.hardware_id, [measurement(1)])
     configs = front_matter(write_card(dataset))["configs"]
     assert isinstance(configs, list)
-    found = {c["config_name"]: len(list(dataset.path.glob(c["data_files"]))) for c in configs}
+    assert all([file["split"] for file in c["data_files"]] == ["train"] for c in configs)
+    found = {c["config_name"]: count_parts(dataset, c["data_files"][0]["path"]) for c in configs}
     assert found == {
         "measurements": 3,
         "workloads": 1,
@@ -74,3 +79,24 @@ def test_the_card_follows_the_data(dataset: Dataset) -> None:
 )
 def test_size_category(rows: int, name: str) -> None:
     assert size_category(rows) == name
+
+
+def test_held_out_tasks_are_a_split_and_mutations_a_section(dataset: Dataset) -> None:
+    hardware_id = fill(dataset)
+    text = write_card(dataset).read_text()
+    assert "There is one split" in text
+    assert "1 programs were changed in every direction" in text
+    held_out = Dataset.create(dataset.path / "heldout")
+    held_out.add_hardware(hardware(), CANARY)
+    held_out.append_measurements(hardware_id, [measurement(i, "other") for i in range(3)])
+    card = write_card(dataset)
+    assert "| `test` | 1 | 3 |" in card.read_text()
+    configs = front_matter(card)["configs"]
+    assert isinstance(configs, list)
+    files = {c["config_name"]: {f["split"]: f["path"] for f in c["data_files"]} for c in configs}
+    for name in ("measurements", hardware_id):
+        assert {s: count_parts(dataset, p) for s, p in files[name].items()} == {
+            "train": 1,
+            "test": 1,
+        }
+    assert list(files["workloads"]) == ["train"]

@@ -1,0 +1,152 @@
+"""A picture of what a dataset covers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from costlib.data import coverage
+from costlib.data.dataset import Dataset
+from costlib.data.parts import storage_errors
+from costlib.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_OPERATORS = 20
+"""Operators with a bar of their own."""
+
+_LABEL_LENGTH = 34
+
+
+def draw_coverage(dataset: Dataset, path: Path) -> Path:
+    """Draw five panels and write them as a picture.
+
+    Parameters
+    ----------
+    dataset
+        The dataset; held-out tasks are not drawn.
+    path
+        Ends with ``.png`` or ``.svg``.
+
+    Raises
+    ------
+    InputError
+        Another ending, or there is nothing to draw.
+    StorageError
+        The picture cannot be written.
+    """
+    if path.suffix not in (".png", ".svg"):
+        raise InputError(f"{path} is no name for a picture; end it with .png or .svg")
+    operators = coverage.by_operator(dataset)
+    if operators.is_empty():
+        raise InputError(f"{dataset.path} holds no measurements to draw")
+
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    figure = Figure(figsize=(12, 8), layout=ConstrainedLayoutEngine(hspace=0.05, wspace=0.04))
+    grid = figure.add_gridspec(2, 3, width_ratios=(1.25, 1, 1))
+    panels = [figure.add_subplot(grid[:, 0])]
+    panels += [figure.add_subplot(grid[row, column]) for row in (0, 1) for column in (1, 2)]
+    _draw_operators(panels[0], operators)
+    _draw_programs(panels[1], coverage.programs_per_task(dataset))
+    _draw_slowness(panels[2], coverage.slowness(dataset))
+    _draw_failures(panels[3], coverage.failures(dataset), int(operators["programs"].sum()))
+    _draw_best_so_far(panels[4], coverage.best_so_far(dataset))
+    for panel in panels:
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.title.set_fontsize(11)
+    name = dataset.path.resolve().name
+    figure.suptitle(
+        f"{name}: {operators['programs'].sum():,} measurements of {operators['tasks'].sum():,} "
+        f"tasks on {len(coverage.by_hardware(dataset))} hardware"
+    )
+    with storage_errors(path):
+        figure.savefig(path, dpi=150)
+    return path
+
+
+def _draw_operators(axes: Axes, operators: pl.DataFrame) -> None:
+    shown = operators.head(_OPERATORS)
+    labels = [_short(name) for name in shown["operator"]]
+    counts = shown["tasks"].to_list()
+    if len(operators) > _OPERATORS:
+        labels.append(f"{len(operators) - _OPERATORS} others")
+        counts.append(int(operators["tasks"].tail(-_OPERATORS).sum()))
+    bars = axes.barh(range(len(labels)), counts)
+    axes.bar_label(bars, padding=3, fontsize=8)
+    axes.set_yticks(range(len(labels)), labels, fontsize=8)
+    axes.invert_yaxis()
+    axes.margins(x=0.12, y=0.01)
+    axes.set(title="tasks by operator", xlabel="tasks")
+
+
+def _draw_programs(axes: Axes, counts: pl.Series) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    most = int(counts.max() or 1)  # type: ignore[arg-type]
+    width = -(-most // 30)
+    axes.hist(counts.to_numpy(), bins=np.arange(0.5, most + width + 0.5, width).tolist())
+    axes.set(title="programs per task", xlabel="programs of a task on one hardware", ylabel="tasks")
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _draw_slowness(axes: Axes, ratios: pl.Series) -> None:
+    values = ratios.to_numpy()
+    largest = max(10.0, float(values.max(initial=1.0)))
+    axes.hist(values, bins=np.geomspace(1, largest, 40).tolist())
+    axes.set(
+        title="spread of latency",
+        xlabel="latency / best of the task",
+        ylabel="programs",
+        xscale="log",
+    )
+    axes.xaxis.set_major_formatter("{x:g}")
+
+
+def _draw_failures(axes: Axes, failures: pl.DataFrame, programs: int) -> None:
+    failed = int(failures["programs"].sum())
+    axes.set(title=f"failures: {failed:,} of {programs:,} ({failed / programs:.2%})")
+    if failures.is_empty():
+        axes.text(0.5, 0.5, "none", ha="center", va="center", transform=axes.transAxes)
+        axes.set_axis_off()
+        return
+    rows = range(len(failures))
+    bars = axes.barh(rows, failures["programs"].to_list(), height=0.6, color="tab:red")
+    axes.bar_label(bars, padding=3, fontsize=8)
+    axes.set_yticks(rows, failures["status"].to_list(), fontsize=8)
+    axes.invert_yaxis()
+    axes.margins(x=0.15)
+    axes.ticklabel_format(axis="x", style="plain")
+    axes.set(xlabel="programs")
+
+
+def _draw_best_so_far(axes: Axes, shares: pl.DataFrame) -> None:
+    count = shares["programs"].to_numpy()
+    axes.fill_between(
+        count,
+        shares["low"].to_numpy(),
+        shares["high"].to_numpy(),
+        alpha=0.25,
+        lw=0,
+        label="10 % to 90 % of the tasks",
+    )
+    axes.plot(
+        count, shares["mean"].to_numpy(), marker="." if len(count) < 3 else None, label="mean"
+    )
+    axes.set(
+        title="best so far",
+        xlabel="programs of a task, as measured",
+        ylabel="best of the task / best so far",
+        ylim=(0, 1.03),
+    )
+    axes.legend(frameon=False, loc="lower right", fontsize=8)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LABEL_LENGTH else f"{name[: _LABEL_LENGTH - 1]}…"
