@@ -82,7 +82,7 @@ def why_no_runtime() -> str | None:
 
     if tvm.get_global_func("device_api.cuda", allow_missing=True) is not None:
         return None
-    library = Path(tvm.__file__).parent / "lib" / "libtvm_runtime_cuda.so"
+    library = Path(tvm.__path__[0]) / "lib" / "libtvm_runtime_cuda.so"
     try:
         ctypes.CDLL(str(library))
     except OSError as error:
