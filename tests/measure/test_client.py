@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cuda_compiler import needs_cuda_compiler
 
 from costlib.errors import MeasureError
 from costlib.hardware import Hardware
 from costlib.measure.client import MeasureServer
 from costlib.measure.config import BuildJob, CanaryJob, CheckJob, Job, MeasureConfig, RunJob
+from costlib.space.design_space import DesignSpace
 from costlib.tvm_compat.api import argument_shapes, module_to_json
-from costlib.workloads import Task
+from costlib.workloads import Task, extract_tasks
 
 SCALAR = (("float32", (1,)),)
 QUICK = MeasureConfig(repeats=1, repeat_secs=0.001, run_timeout_secs=3, memory_bytes=1 << 28)
@@ -99,6 +101,26 @@ def test_build_that_takes_too_long(server: MeasureServer, matmul: Task) -> None:
     outcome = server.work([build_job(server, matmul, "slow.so", timeout_secs=0.001)])[0]
     assert outcome.timed_out
     assert not (server.folder / "slow.so").exists()
+
+
+@needs_cuda_compiler
+def test_builds_for_a_gpu_that_is_not_here(server: MeasureServer) -> None:
+    """The CUDA compiler is a process of its own and keeps within the limits, too."""
+    gpu = Hardware.cuda("sm_80")
+    task = extract_tasks("softmax 64 64", gpu)[0]
+    schedule = next(s for _, s in DesignSpace(task).sample(0) if s is not None)
+    job = BuildJob(
+        mod_json=module_to_json(schedule.mod),
+        path=str(server.folder / "gpu.so"),
+        target=gpu.target,
+        timeout_secs=60,
+        memory_bytes=4 << 30,
+    )
+    broken = job.model_copy(update={"target": {"kind": "cuda", "arch": "sm_13"}})
+    outcomes = server.work([job, broken])
+    assert outcomes[0].error is None
+    assert outcomes[1].error is not None
+    assert "\n" not in outcomes[1].error
 
 
 def test_missing_library(server: MeasureServer) -> None:
