@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from costlib.tvm_compat import ms, tvm
+
+_GRAPH = '{"root_index"'
+"""Graphs within traces, such as index maps; records have them indented."""
 
 
 def workload_entry(mod: Any) -> list[str]:
@@ -44,6 +48,8 @@ def trace_entry(trace: Any) -> list[Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, bool):
         return int(value)
+    if isinstance(value, str) and value.startswith(_GRAPH):
+        return json.dumps(json.loads(value), indent=2)
     if isinstance(value, (str, int, float)) or value is None:
         return value
     if hasattr(value, "items"):

@@ -34,6 +34,9 @@ __all__ = ["ALREADY_THERE", "FileReport", "ImportReport", "import_logs"]
 ALREADY_THERE = "already in the dataset"
 """Why a record is skipped that was imported before, from this log or a copy."""
 
+_MALFORMED = (TypeError, ValueError, LookupError, AttributeError, RecursionError, OverflowError)
+"""What a reader may stumble over in a record that looks like one; the others are still read."""
+
 _NO_RECORD = "JSON, but no tuning record"
 _NO_LOG = "not a tuning log"
 
@@ -96,12 +99,12 @@ class _FileReader:
         if is_workload(entry):
             self.formats.add("workloads")
             return None
-        if is_ansor(entry):
-            self.formats.add("ansor")
-            return read_ansor(entry, self._made)
         if is_autotvm(entry):
             self.formats.add("autotvm")
             return read_autotvm(entry, self._made)
+        if is_ansor(entry):
+            self.formats.add("ansor")
+            return read_ansor(entry, self._made)
         if is_metaschedule(entry):
             self.formats.add("metaschedule")
             return self._database.read(entry, self._made)
@@ -120,6 +123,9 @@ def _import_file(file: Path, writer: ImportWriter) -> FileReport:
                 record = reader.read(entry)
             except SkippedRecordError as error:
                 skipped[error.reason] += 1
+                continue
+            except _MALFORMED:
+                skipped["the record is malformed"] += 1
                 continue
             if record is None:
                 records -= 1

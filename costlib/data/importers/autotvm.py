@@ -1,4 +1,4 @@
-"""AutoTVM's logs, version 0.2."""
+"""AutoTVM's logs, versions 0.1 and 0.2."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from costlib.space.program import Program, Sketch
 
 def is_autotvm(entry: Any) -> bool:
     """Whether a line's JSON is a record of AutoTVM."""
-    return isinstance(entry, dict) and {"input", "config", "result"} <= entry.keys()
+    if not isinstance(entry, dict):
+        return False
+    return {"input", "config", "result"} <= entry.keys() or _is_old(entry)
 
 
 def read_autotvm(entry: dict[str, Any], otherwise: datetime) -> ImportedRecord:
@@ -42,9 +44,14 @@ def read_autotvm(entry: dict[str, Any], otherwise: datetime) -> ImportedRecord:
         It cannot be imported.
     """
     try:
-        target, template, arguments, options = entry["input"]
-        knobs = [(name, kind, value) for name, kind, value in entry["config"]["entity"]]
-        costs, error_number, _, timestamp = entry["result"]
+        if _is_old(entry):
+            target, template, arguments, options, _, config = entry["i"]
+            entity, result = config["e"], entry["r"]
+        else:
+            target, template, arguments, options = entry["input"]
+            entity, result = entry["config"]["entity"], entry["result"]
+        knobs = [(name, kind, value) for name, kind, value in entity]
+        costs, error_number, _, timestamp = result
     except (TypeError, ValueError, LookupError):
         raise SkippedRecordError("the record is malformed") from None
     if not isinstance(template, str) or not isinstance(arguments, list):
@@ -69,6 +76,11 @@ def read_autotvm(entry: dict[str, Any], otherwise: datetime) -> ImportedRecord:
         outcome=outcome,
         measured_at=moment(timestamp, otherwise),
     )
+
+
+def _is_old(entry: dict[str, Any]) -> bool:
+    """Whether it is of version 0.1, whose fields have the names that Ansor later took."""
+    return entry.get("v") == 0.1 and {"i", "r"} <= entry.keys()
 
 
 def _tensors(arguments: list[Any]) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ only the reader of a field knows which.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +17,7 @@ from typing import Any
 
 _TEXT = {"String", "SmallStr", "str", "StringObj"}
 _BOXES = {"int", "bool", "float", "BoxInt", "BoxBool", "BoxFloat", "Int", "Bool", "Float"}
+_DTYPE = re.compile(r"[a-z][a-z0-9_]*")
 _NEW_NAMES = {"SBlock": "Block", "SBlockRealize": "BlockRealize", "Bind": "LetStmt"}
 
 
@@ -114,6 +116,14 @@ class Node:
     def text(self, name: str) -> str:
         """Return a field that holds text, itself or by reference."""
         return str(self.child(name).plain())
+
+    @property
+    def dtype(self) -> str:
+        """The field of this name, checked: it becomes part of a script, which is code."""
+        dtype = str(self.value("dtype"))
+        if not _DTYPE.fullmatch(dtype):
+            raise ValueError(f"{dtype!r} is no type")
+        return dtype
 
     def operator(self) -> str:
         """Return the name of the operator that this node is."""

@@ -75,8 +75,7 @@ class _Printer:
         buffers = {key.index: buffer for key, buffer in _pairs(node.ref("buffer_map"))}
         parameters = node.items("params")
         declared = [
-            f"{self._name(p, 'name')}: T."
-            + ("handle" if p.index in buffers else str(p.value("dtype")))
+            f"{self._name(p, 'name')}: T." + ("handle" if p.index in buffers else p.dtype)
             for p in parameters
         ]
         attributes = _plain_map(node.ref("attrs"))
@@ -110,11 +109,11 @@ class _Printer:
         """Declare the variables that a buffer is the first to name."""
         for size in [*buffer.items("shape"), *buffer.items("strides")]:
             if size.kind in ("Var", "SizeVar") and size.index not in self._names:
-                yield f"{self._name(size, 'name')} = T.{size.value('dtype')}()"
+                yield f"{self._name(size, 'name')} = T.{size.dtype}()"
 
     def _buffer_arguments(self, buffer: Node) -> Iterator[str]:
         yield self._tuple(buffer.items("shape"))
-        yield repr(str(buffer.value("dtype")))
+        yield repr(buffer.dtype)
         if buffer.items("strides"):
             yield f"strides={self._tuple(buffer.items('strides'))}"
         offset = buffer.ref("elem_offset")
@@ -246,12 +245,12 @@ class _Printer:
                 return self._known(node)
             case "IntImm":
                 value = int(node.value("value"))
-                dtype = str(node.value("dtype"))
+                dtype = node.dtype
                 return f"T.bool({bool(value)})" if dtype == "bool" else f"T.{dtype}({value})"
             case "FloatImm":
                 number = float(node.value("value"))
                 text = repr(number) if math.isfinite(number) else f'"{number}"'
-                return f"T.{node.value('dtype')}({text})"
+                return f"T.{node.dtype}({text})"
             case "StringImm":
                 return repr(node.text("value"))
             case "BufferLoad":
@@ -260,7 +259,7 @@ class _Printer:
                 return self._element(node)
             case "Cast":
                 operand = self._expression(node.child("value"))
-                return f"T.Cast({str(node.value('dtype'))!r}, {operand})"
+                return f"T.Cast({node.dtype!r}, {operand})"
             case "Not":
                 return f"T.Not({self._expression(node.child('a'))})"
             case "Select":
@@ -281,7 +280,7 @@ class _Printer:
             return f"T.{_BITWISE[old_name]}({arguments})"
         name = old_name.removeprefix("tir.")
         new_name = f"{_NAMESPACES.get(name, 'tirx')}.{name}"
-        return f"T.call_intrin({str(node.value('dtype'))!r}, {new_name!r}, {arguments})"
+        return f"T.call_intrin({node.dtype!r}, {new_name!r}, {arguments})"
 
     def _tuple(self, nodes: list[Node]) -> str:
         return "(" + "".join(f"{self._expression(node)}, " for node in nodes) + ")"

@@ -14,6 +14,11 @@ _LISTS = {"keys", "libs", "mattr"}
 _GONE = {"link-params"}
 """Options that TVM 0.27 refuses; they never changed the code of a program."""
 
+_NAMES = {"kind", "model", "mcpu", "arch", "mtriple"}
+"""Options that are text, even if it looks like a number, and become part of file names."""
+
+_MAX_NAME = 60
+
 _DERIVED = "feature."
 """Options that TVM derives from the others."""
 
@@ -42,6 +47,10 @@ def parse_target(target: Any) -> dict[str, Any]:
     }
     if not kept.get("tag"):
         kept.pop("tag", None)
+    for name in _NAMES & kept.keys():
+        kept[name] = str(kept[name])
+        if len(kept[name]) > _MAX_NAME:
+            raise SkippedRecordError("the target is malformed")
     if "host" in kept:
         kept["host"] = parse_target(kept["host"])
     return kept
@@ -82,7 +91,7 @@ def _parse_line(line: str) -> Any:
         except (ValueError, RecursionError):
             return None
     kind, *options = line.split() or [""]
-    if not re.fullmatch(r"[A-Za-z][\w.-]*", kind):
+    if not re.fullmatch(r"[A-Za-z][\w.-]*", kind) or any(o[0] != "-" for o in options):
         return None
     target: dict[str, Any] = {"kind": kind}
     for option in options:

@@ -25,6 +25,11 @@ from costlib.workloads.task import Task, workload_id
 _LENGTH_BYTES = 8
 """A module's text follows its length."""
 
+_UNREADABLE = (
+    *(RuntimeError, ValueError, TypeError, LookupError),
+    *(RecursionError, AttributeError, SyntaxError),
+)
+
 NO_WORKLOADS = "no workload file beside it"
 
 
@@ -50,13 +55,17 @@ class Workload:
 
     @cached_property
     def row(self) -> dict[str, Any]:
-        """Its row of :data:`costlib.schema.WORKLOADS`; sizes that vary are -1."""
+        """Its row of :data:`costlib.schema.WORKLOADS`; raise if it has none."""
         script = self.mod.script(show_meta=False)
+        try:
+            arguments, flops = argument_shapes(self.mod), estimate_flops(self.mod)
+        except (RuntimeError, ValueError, TypeError):
+            raise SkippedRecordError("its workload has sizes that vary") from None
         return {
             "workload_id": self.workload_id,
             "name": _name(script),
-            "arguments": [{"dtype": d, "shape": list(s)} for d, s in argument_shapes(self.mod)],
-            "flops": estimate_flops(self.mod),
+            "arguments": [{"dtype": dtype, "shape": list(shape)} for dtype, shape in arguments],
+            "flops": flops,
             "mod_json": module_to_json(self.mod),
             "mod_script": script,
         }
@@ -130,7 +139,7 @@ def _module(entry: Any) -> Any:
     try:
         mod = _read(graph, text)
         mod["main"]
-    except (RuntimeError, ValueError, TypeError, LookupError, RecursionError, AttributeError):
+    except _UNREADABLE:
         raise SkippedRecordError("its workload cannot be translated") from None
     return mod
 
