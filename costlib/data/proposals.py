@@ -40,7 +40,10 @@ _POOL = 4
 """Evolved programs are the best of so many times as many, by score."""
 
 _MAX_DRAWS = 20
-"""Draws for each program wanted, before a space counts as exhausted."""
+"""Repeated draws for each program wanted, before a space counts as exhausted."""
+
+_MAX_INVALID = 100
+"""The same for draws that do not lower: on GPUs few do."""
 
 
 @dataclass(frozen=True)
@@ -129,12 +132,21 @@ class _Batch:
     ids: set[str] = field(default_factory=set)
 
     def fill(self, stream: Iterator[Draw]) -> None:
-        for one in itertools.islice(stream, self.wanted * _MAX_DRAWS):
-            if len(self.draws) >= self.wanted:
+        repeated = invalid = 0
+        while (
+            len(self.draws) < self.wanted
+            and repeated < _MAX_DRAWS * self.wanted
+            and invalid < _MAX_INVALID * self.wanted
+        ):
+            one = next(stream, None)
+            if one is None:
                 return
             program_id = one.candidate.program.program_id
-            is_new = program_id not in self.ids and program_id not in self.state.measured
-            if is_new and one.candidate.schedule is not None:
+            if one.candidate.schedule is None:
+                invalid += 1
+            elif program_id in self.ids or program_id in self.state.measured:
+                repeated += 1
+            else:
                 self.ids.add(program_id)
                 self.draws.append(one)
 
