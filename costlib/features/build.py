@@ -24,7 +24,7 @@ from costlib.features.programs import programs_by_task
 from costlib.features.store import FeatureStore
 from costlib.features.worker import Answer, Job, attempt
 
-_JOB_PROGRAMS = 256
+_JOB_PROGRAMS = 1024
 _FEW_PROGRAMS = 512
 """Up to this many, starting processes costs more than it saves."""
 

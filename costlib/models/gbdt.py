@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,6 +17,19 @@ from costlib.models.base import CostModel, Scores, check_training_data
 
 _FEW_ROWS = 64
 """Below this many rows LightGBM's threads cost more than they save."""
+
+
+_MOST_RANKED_TOGETHER = 10_000
+"""LightGBM refuses to rank more rows than these with one another."""
+
+
+def ranked_together(sizes: Iterable[int]) -> list[int]:
+    """Cut tasks that are too large for LightGBM into equal pieces; return the sizes."""
+    pieces = []
+    for size in sizes:
+        count = -(-int(size) // _MOST_RANKED_TOGETHER)
+        pieces += [len(piece) for piece in np.array_split(np.arange(size), count)]
+    return pieces
 
 
 class GbdtConfig(BaseModel):
@@ -58,15 +72,34 @@ class GbdtModel(CostModel):
     ) -> None:
         """Train from scratch; see :meth:`CostModel.fit`."""
         check_training_data(batch, labels, groups)
-        config = self.config
         order = np.argsort(groups, kind="stable")
         sizes = np.unique(groups[order], return_counts=True)[1]
-        levels = config.relevance_levels
-        relevance = np.rint(labels * (levels - 1)).astype("int32")
-        data = lgb.Dataset(batch.pooled()[order], relevance[order], group=sizes)
-        parameters = {
+        parameters = self.parameters(seed) | {"force_row_wise": True}
+        data = lgb.Dataset(
+            batch.pooled()[order], self.relevance(labels[order]), group=ranked_together(sizes)
+        )
+        self._booster = lgb.train(parameters, data, num_boost_round=self.config.num_trees)
+
+    def fit_binned(self, data: lgb.Dataset, *, seed: int = 0) -> None:
+        """Train from scratch on what LightGBM has binned already, without a copy of it.
+
+        Parameters
+        ----------
+        data
+            Pooled features with :meth:`relevance` as labels, tasks as groups, and
+            :meth:`parameters` among its parameters.
+        seed
+            As in :meth:`fit`.
+        """
+        parameters = self.parameters(seed) | data.get_params() | {"force_col_wise": True}
+        self._booster = lgb.train(parameters, data, num_boost_round=self.config.num_trees)
+
+    def parameters(self, seed: int) -> dict[str, Any]:
+        """Return what LightGBM is told."""
+        config = self.config
+        return {
             "objective": "lambdarank",
-            "label_gain": list(np.arange(levels, dtype=float)),
+            "label_gain": list(np.arange(config.relevance_levels, dtype=float)),
             "lambdarank_truncation_level": 50,
             "num_leaves": config.num_leaves,
             "learning_rate": config.learning_rate,
@@ -74,10 +107,12 @@ class GbdtModel(CostModel):
             "feature_fraction": config.feature_fraction,
             "seed": seed,
             "deterministic": True,
-            "force_row_wise": True,
             "verbosity": -1,
         }
-        self._booster = lgb.train(parameters, data, num_boost_round=config.num_trees)
+
+    def relevance(self, labels: Scores) -> np.ndarray[Any, np.dtype[np.int32]]:
+        """Round labels to levels of relevance."""
+        return np.rint(labels * (self.config.relevance_levels - 1)).astype("int32")
 
     def predict(self, batch: FeatureBatch) -> Scores:
         """Score programs; float64 `n`."""

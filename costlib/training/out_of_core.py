@@ -1,0 +1,142 @@
+"""Fit a GBDT on a dataset that does not fit in memory.
+
+LightGBM keeps bins, not values. With :data:`MAX_BIN` bins a value takes four bits, eight while it
+is loaded. Columns that say nothing beyond another one are left out; they stay in the model as
+constants, so that it takes the same input as any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+
+from costlib.data.dataset import Dataset
+from costlib.errors import DatasetError
+from costlib.features.batch import Floats
+from costlib.features.build import build_features
+from costlib.models.gbdt import GbdtConfig, GbdtModel, ranked_together
+from costlib.training.batches import batches, chosen_hardware, measured_tasks
+
+MAX_BIN = 15
+
+_SAMPLE_TASKS = 256
+_SAMPLE_PROGRAMS = 200
+"""Bins are chosen on this many programs of each of so many tasks, on each hardware."""
+
+Chosen = Collection[str] | None
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+def fit_gbdt(
+    dataset: Dataset,
+    *,
+    only: Chosen = None,
+    hardware: Chosen = None,
+    config: GbdtConfig | None = None,
+    seed: int = 0,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> GbdtModel:
+    """Train on a dataset that is streamed from disk.
+
+    Parameters
+    ----------
+    dataset, only, hardware, on_progress
+        See :func:`costlib.training.batches.batches`.
+    config, seed
+        See :class:`costlib.models.gbdt.GbdtModel`.
+
+    Raises
+    ------
+    DatasetError
+        There is no such program, or no task has two of them.
+    """
+    labels, sizes = _labels(dataset, only, hardware, on_progress)
+    if max(sizes, default=0) < 2:
+        raise DatasetError(
+            f"{dataset.path} has no task with two measured programs, so there is nothing to rank"
+        )
+    model = GbdtModel(config)
+    parameters = model.parameters(seed) | {"max_bin": MAX_BIN}
+    sample = _sample(dataset, only, hardware)
+    kept = _telling_columns(sample)
+    sample[:, ~kept] = 0
+    bins = lgb.Dataset(sample, params=parameters).construct()
+    del sample
+    rows = _PooledRows(batches(dataset, only=only, hardware=hardware), len(labels), kept)
+    data = lgb.Dataset(
+        rows,
+        model.relevance(labels),
+        group=ranked_together(sizes),
+        reference=bins,
+        params=parameters,
+    )
+    model.fit_binned(data, seed=seed)
+    return model
+
+
+class _PooledRows(lgb.Sequence):  # type: ignore[misc]
+    """Lets LightGBM read pooled features once, from the first program to the last."""
+
+    batch_size = 8192
+
+    def __init__(self, stream: Iterator[Any], length: int, kept: Bools) -> None:
+        self._stream = stream
+        self._length = length
+        self._kept = kept
+        self._first = 0
+        self._rows = np.empty((0, len(kept)), "float32")
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, wanted: slice) -> Floats:
+        assert wanted.start == self._first, "rows are read in order"
+        rows = [self._rows]
+        count = len(self._rows)
+        while count < wanted.stop - wanted.start:
+            pooled = next(self._stream).batch.pooled()
+            pooled[:, ~self._kept] = 0
+            rows.append(pooled)
+            count += len(pooled)
+        joined = np.concatenate(rows)
+        self._first = wanted.stop
+        self._rows = joined[wanted.stop - wanted.start :]
+        return joined[: wanted.stop - wanted.start]
+
+
+def _labels(
+    dataset: Dataset,
+    only: Chosen,
+    hardware: Chosen,
+    on_progress: Callable[[int, int], None] | None,
+) -> tuple[np.ndarray[Any, np.dtype[np.float64]], list[int]]:
+    """Return the labels of all programs and the number of programs of each task."""
+    labels = []
+    for hardware_id in chosen_hardware(dataset, hardware):
+        store = build_features(dataset, hardware_id, on_progress)
+        for _, programs in measured_tasks(dataset, store, hardware_id, only):
+            labels.append(programs["label"].to_numpy())
+    return np.concatenate([np.empty(0), *labels]), [len(task) for task in labels]
+
+
+def _sample(dataset: Dataset, only: Chosen, hardware: Chosen) -> Floats:
+    """Pool some programs of tasks from all over the dataset; ids are hashes, the first will do."""
+    ids = sorted(dataset.scan("workloads").select("workload_id").collect()["workload_id"])
+    ids = [workload_id for workload_id in ids if only is None or workload_id in only]
+    chosen = ids[:: max(1, len(ids) // _SAMPLE_TASKS)]
+    rows = []
+    for data in batches(dataset, only=chosen, hardware=hardware, programs=1):
+        rows.append(data.batch.pooled()[:_SAMPLE_PROGRAMS].copy())  # Not a view of all.
+    return np.concatenate(rows)
+
+
+def _telling_columns(sample: Floats) -> Bools:
+    """Mark the columns that vary, and of equal ones the first."""
+    _, first = np.unique(sample, axis=1, return_index=True)
+    kept = np.zeros(sample.shape[1], bool)
+    kept[first] = True
+    kept &= sample.max(0) > sample.min(0)
+    return kept
