@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
 from costlib.data.dataset import Dataset
-from costlib.data.listing import list_parts, remove_replaced
+from costlib.data.listing import list_parts, remove_replaced, replaced_parts
 from costlib.data.parts import check_part, locked, read_part, write_part
 from costlib.schema import TABLES
 
@@ -109,8 +109,9 @@ def _tidy(dataset: Dataset, folder: Path) -> None:
     A part may only be replaced after those that it replaced itself are gone: they would
     count again.
     """
-    with locked(dataset.path):
-        remove_replaced(folder)
+    if replaced_parts(folder):
+        with locked(dataset.path):
+            remove_replaced(folder)
 
 
 def _groups(found: list[Path], schema: pa.Schema) -> Iterator[list[Path]]:

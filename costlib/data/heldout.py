@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from costlib.data.dataset import Dataset
 from costlib.data.splits import WorkloadKey, overlapping
+from costlib.schema import PARTITIONED
 
 
-def workload_keys(dataset: Dataset) -> list[WorkloadKey]:
-    """Return the key of each workload of a dataset."""
-    rows = dataset.scan("workloads").select("workload_id", "name", "arguments").collect()
+def leaked(dataset: Dataset, held_out: Dataset) -> set[str]:
+    """Return the workloads with records in ``dataset`` that equal, or nearly equal, a held-out one.
+
+    Those that ``dataset`` only lists, because one of its networks calls them, are no leak.
+    """
+    recorded = pl.concat(dataset.scan(table).select("workload_id") for table in PARTITIONED)
+    trained_on = dataset.scan("workloads").join(recorded.unique(), on="workload_id", how="semi")
+    return overlapping(_keys(trained_on), _keys(held_out.scan("workloads")))
+
+
+def _keys(workloads: pl.LazyFrame) -> list[WorkloadKey]:
+    rows = workloads.select("workload_id", "name", "arguments").collect()
     return [
         WorkloadKey.of(workload_id, name, [argument["shape"] for argument in arguments])
         for workload_id, name, arguments in rows.iter_rows()
     ]
-
-
-def leaked(dataset: Dataset, held_out: Dataset) -> set[str]:
-    """Return the workloads of ``dataset`` that equal, or nearly equal, a held-out one."""
-    return overlapping(workload_keys(dataset), workload_keys(held_out))

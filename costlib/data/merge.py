@@ -14,6 +14,7 @@ from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
 from costlib.data.heldout import leaked
 from costlib.data.manifest import MANIFEST
 from costlib.errors import InputError
+from costlib.schema import PARTITIONED
 
 
 class Merge(BaseModel):
@@ -29,8 +30,8 @@ class Merge(BaseModel):
         Added measurements whose latency is another now: their dataset had another reference
         for the canaries of that hardware.
     left_out
-        Ids of the tasks that are in one dataset and, or nearly, held out in another. They are
-        in the result only as held out.
+        Ids of the tasks that were measured in one dataset and are, or nearly are, held out in
+        another. Their records are in the result only where they are held out.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -86,7 +87,7 @@ def merge(paths: Sequence[str | Path], out: str | Path) -> Merge:
             left_out |= {name for one in sources for name in leaked(one, inner_target)}
 
         def wanted(table: str, hardware_id: str | None, rows: pl.DataFrame) -> pl.DataFrame:
-            if table == "sketches":
+            if table not in PARTITIONED:
                 return rows
             return rows.filter(~pl.col("workload_id").is_in(list(left_out)))
 

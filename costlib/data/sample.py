@@ -97,12 +97,11 @@ def _choose(source: Dataset, programs_per_task: int, tasks: int | None, seed: in
     rows = source.scan()
     measured = rows.select(pl.col("workload_id").unique()).collect().to_series()
     workloads = sorted(measured, key=lambda workload_id: content_id(seed, workload_id))[:tasks]
-    # A program's id is a hash already; the seed decides where in their range to start.
-    start = int(content_id(seed), 16)
-    rank = (
-        pl.col("program_id").str.to_integer(base=16, dtype=pl.UInt64).xor(pl.lit(start, pl.UInt64))
-    )
-    nearest = (
+    # A program's id is a hash already; an odd factor shuffles them, and can be undone.
+    factor = int(content_id(seed), 16) | 1
+    program = pl.col("program_id").str.to_integer(base=16, dtype=pl.UInt64)
+    rank = program * pl.lit(factor, pl.UInt64)
+    lowest = (
         rows.filter(pl.col("workload_id").is_in(workloads))
         .select("hardware", "workload_id", rank=rank)
         .unique()
@@ -110,9 +109,10 @@ def _choose(source: Dataset, programs_per_task: int, tasks: int | None, seed: in
         .agg(pl.col("rank").bottom_k(programs_per_task))
         .collect(engine="streaming")
     )
+    undo = pow(factor, -1, 2**64)
     programs: dict[str, set[str]] = {}
-    for hardware_id, _, ranks in nearest.iter_rows():
-        ids = (f"{rank ^ start:016x}" for rank in ranks)
+    for hardware_id, _, ranks in lowest.iter_rows():
+        ids = (f"{rank * undo % 2**64:016x}" for rank in ranks)
         programs.setdefault(hardware_id, set()).update(ids)
     chosen = [
         frame.filter(pl.col("hardware") == hardware_id)

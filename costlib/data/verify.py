@@ -24,7 +24,7 @@ from costlib.errors import DatasetError
 from costlib.schema import PARTITIONED, TABLES, Language
 
 _MEND_HARDWARE = "restore it from a copy, or remove the measurements of that hardware"
-_MEND_LEAK = "remove the dataset's measurements of that task; it must not be trained on"
+_MEND_LEAK = "`costlib dataset merge` of this dataset alone leaves those records out"
 _MEND_DRIFT = "measure those programs again in a new dataset, when the machine is as it was"
 
 
@@ -84,8 +84,8 @@ def _leaks(dataset: Dataset, held_out: Dataset) -> Iterator[Problem]:
     except DatasetError:  # A damaged part, which is named already.
         return
     if both:
-        what = f"{len(both)} workloads are, or nearly are, held out, too: {min(both)}"
-        yield Problem(file="workloads", what=what, mend=_MEND_LEAK)
+        what = f"has records of {len(both)} tasks that are, or nearly are, held out: {min(both)}"
+        yield Problem(file=HELD_OUT_FOLDER, what=what, mend=_MEND_LEAK)
 
 
 class _Verifier:
