@@ -44,6 +44,8 @@ def main() -> None:
         run_here(arguments)
         return
     result = json.loads(RESULT.read_text()) if RESULT.exists() else {}
+    if result.setdefault("made_from", arguments.source.name) != arguments.source.name:
+        parser.error(f"{RESULT} is of {result['made_from']}; remove it to start anew")
     wanted = [(size, phase) for size in arguments.programs for phase in SCALE_PHASES]
     wanted += [(FORMAT_PROGRAMS, phase) for phase in ("generate", *FORMAT_PHASES)]
     wanted += [(0, phase) for phase in FORMAT_PHASES]
