@@ -99,7 +99,7 @@ def test_kill_9_during_compaction(tmp_path: Path, moments: random.Random) -> Non
     for _ in range(6):
         # Groups of few parts, so that there is always something to do.
         size = 3 * max(part.stat().st_size for part in dataset.part_files("measurements"))
-        killed += kill_at_random(start(COMPACT, dataset.path, size), moments.uniform(0, 0.06))
+        killed += kill_at_random(start(COMPACT, dataset.path, size), moments.uniform(0, 0.03))
         assert verify(dataset) == []
         assert programs_of(dataset) == programs
         dataset.append_measurements(hardware().hardware_id, [measurement(1000 + len(programs))])
@@ -117,7 +117,7 @@ def test_kill_9_during_a_merge(tmp_path: Path, moments: random.Random) -> None:
     sources = [many_parts(tmp_path / f"ds{i}", 100 * i).path for i in range(2)]
     out = tmp_path / "out"
     killed = sum(
-        kill_at_random(start(MERGE, *sources, out), moments.uniform(0, 0.12)) for _ in range(5)
+        kill_at_random(start(MERGE, *sources, out), moments.uniform(0, 0.06)) for _ in range(5)
     )
     assert killed
     if (out / "dataset.json").exists():
