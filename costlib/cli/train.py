@@ -16,8 +16,11 @@ def train(
     out: Annotated[Path, typer.Option(help="The bundle's folder; an existing one is replaced.")],
     model: Annotated[str, typer.Option(help="The kind of model.")] = "gbdt",
     held_out: Annotated[
-        float, typer.Option(help="Share of the tasks to judge on, between 0 and 1.")
-    ] = 0.2,
+        float | None,
+        typer.Option(
+            help="Share of the tasks to judge on, instead of the dataset's held-out networks."
+        ),
+    ] = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -38,22 +41,31 @@ def train(
 
 def evaluate(
     bundle: Annotated[str, typer.Argument(help="A bundle's name or folder.")],
-    dataset: Annotated[Path, typer.Argument(help="The dataset's folder.")],
+    dataset: Annotated[
+        Path | None,
+        typer.Argument(help="The dataset's folder; the one it was trained on, if it is shipped."),
+    ] = None,
+    hardware: Annotated[
+        str | None, typer.Option(help="Id of the hardware to judge held-out networks on.")
+    ] = None,
     everything: Annotated[
         bool,
         typer.Option("--all", help="Judge on all tasks, not only those kept out of training."),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Judge a bundle on the tasks of a dataset that it was not trained on.
+    """Judge a bundle on held-out networks, or on tasks that it was not trained on.
 
-    Example: `costlib evaluate cpu-gbdt my-data`
+    Example: `costlib evaluate cpu-gbdt`
     """
     from costlib.data.dataset import Dataset
     from costlib.hub import load_pretrained
+    from costlib.hub.catalog import find_dataset
     from costlib.hub.evaluate import evaluate as run
 
-    metrics = run(load_pretrained(bundle), Dataset.open(dataset), everything=everything)
+    loaded = load_pretrained(bundle)
+    folder = dataset or find_dataset(loaded.manifest.trained_on.dataset)
+    metrics = run(loaded, Dataset.open(folder), hardware_id=hardware, everything=everything)
     _print_metrics(bundle, metrics.model_dump(), as_json)
 
 
@@ -61,5 +73,13 @@ def _print_metrics(title: str, metrics: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(metrics)
         return
-    rows = [(k, f"{v:.4f}" if isinstance(v, float) else v) for k, v in metrics.items()]
-    print_table(title, ["metric", ">value"], rows)
+    parts = {"": metrics, **metrics.get("networks", {})}
+    if "pooled" in metrics:
+        parts["pooled"] = metrics["pooled"]
+    for part, figures in parts.items():
+        rows = [
+            (name, f"{value:.4f}" if isinstance(value, float) else value)
+            for name, value in figures.items()
+            if not isinstance(value, dict)
+        ]
+        print_table(f"{title} {part}".strip(), ["metric", ">value"], rows)

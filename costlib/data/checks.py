@@ -113,7 +113,10 @@ def label_checks(
         Operations of a workload, for those where it is known.
     """
     columns = ("latency_s", "run_secs", "canary_compute", "canary_memory")
-    wrong = [_contradicts(*row, machine.canary) for row in frame.select(columns).iter_rows()]
+    wrong = [
+        _contradicts(latency_s, run_secs, compute, memory, machine.canary)
+        for latency_s, run_secs, compute, memory in frame.select(columns).iter_rows()
+    ]
     yield Check("have a latency that run_secs and the canaries do not give", _marks(wrong))
     hardware = machine.hardware
     if hardware.kind == "cpu" and machine.canary is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from costlib.data.dataset import Dataset
-from costlib.data.splits import WorkloadKey, overlapping
+from costlib.data.splits import overlapping, workload_keys
 from costlib.schema import PARTITIONED
 
 
@@ -16,12 +16,4 @@ def leaked(dataset: Dataset, held_out: Dataset) -> set[str]:
     """
     recorded = pl.concat(dataset.scan(table).select("workload_id") for table in PARTITIONED)
     trained_on = dataset.scan("workloads").join(recorded.unique(), on="workload_id", how="semi")
-    return overlapping(_keys(trained_on), _keys(held_out.scan("workloads")))
-
-
-def _keys(workloads: pl.LazyFrame) -> list[WorkloadKey]:
-    rows = workloads.select("workload_id", "name", "arguments").collect()
-    return [
-        WorkloadKey.of(workload_id, name, [argument["shape"] for argument in arguments])
-        for workload_id, name, arguments in rows.iter_rows()
-    ]
+    return overlapping(workload_keys(trained_on), workload_keys(held_out.scan("workloads")))

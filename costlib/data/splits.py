@@ -52,6 +52,15 @@ class WorkloadKey(NamedTuple):
         return cls(workload_id, name, tuple(without))
 
 
+def workload_keys(workloads: pl.LazyFrame) -> list[WorkloadKey]:
+    """Return the keys of rows of :data:`costlib.schema.WORKLOADS`."""
+    rows = workloads.select("workload_id", "name", "arguments").collect()
+    return [
+        WorkloadKey.of(workload_id, name, [argument["shape"] for argument in arguments])
+        for workload_id, name, arguments in rows.iter_rows()
+    ]
+
+
 def overlapping(candidates: Iterable[WorkloadKey], excluded: Iterable[WorkloadKey]) -> set[str]:
     """Find the workloads that equal, or nearly equal, one that must not be trained on.
 
@@ -151,14 +160,6 @@ def _measured(dataset: Dataset, hardware_ids: frozenset[str]) -> set[str]:
     return set(rows.select(pl.col("workload_id").unique()).collect()["workload_id"])
 
 
-def _workload_keys(dataset: Dataset) -> dict[str, WorkloadKey]:
-    table = dataset.scan("workloads").select("workload_id", "name", "arguments").collect()
-    return {
-        workload_id: WorkloadKey.of(workload_id, name, [a["shape"] for a in arguments])
-        for workload_id, name, arguments in table.iter_rows()
-    }
-
-
 def _split(
     dataset: Dataset,
     candidates: set[str],
@@ -166,7 +167,7 @@ def _split(
     train_hardware: frozenset[str],
     test_hardware: frozenset[str],
 ) -> Split:
-    keys = _workload_keys(dataset)
+    keys = {key.workload_id: key for key in workload_keys(dataset.scan("workloads"))}
     excluded = overlapping(
         [keys[workload_id] for workload_id in candidates], [keys[i] for i in test]
     )

@@ -26,6 +26,21 @@ def list_bundles(pattern: str = "*") -> dict[str, Path]:
     return {name: found[name] for name in sorted(found) if fnmatch.fnmatch(name, pattern)}
 
 
+def find_dataset(name: str) -> Path:
+    """Return the folder of a dataset that comes with a checkout of costlib, by its name.
+
+    Raises
+    ------
+    UnknownNameError
+        There is none of this name.
+    """
+    shelf = _PACKAGE.parent / "datasets"
+    found = {manifest.parent.name: manifest.parent for manifest in shelf.glob("*/dataset.json")}
+    if name not in found:
+        raise UnknownNameError("shipped dataset", name, found)
+    return found[name]
+
+
 def load_pretrained(name_or_path: str | Path = DEFAULT_BUNDLE) -> Bundle:
     """Load a bundle.
 

@@ -16,7 +16,7 @@ def train(
     out: str | Path,
     *,
     kind: str = "gbdt",
-    held_out_share: float = 0.2,
+    held_out_share: float | None = None,
     seed: int = 0,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Bundle:
@@ -36,7 +36,9 @@ def train(
         dataset, kind=kind, held_out_share=held_out_share, seed=seed, on_progress=on_progress
     )
     command = ["costlib", "train", str(dataset.path), "--out", str(out), "--model", kind]
-    command += ["--held-out", str(held_out_share), "--seed", str(seed)]
+    if held_out_share is not None:
+        command += ["--held-out", str(held_out_share)]
+    command += ["--seed", str(seed)]
     hardware = tuple(
         HardwareEntry(hardware=hardware, canary=dataset.canary(hardware_id))
         for hardware_id, hardware in dataset.hardware().items()

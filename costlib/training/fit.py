@@ -14,8 +14,16 @@ from costlib.models import model_class
 from costlib.models.base import CostModel
 from costlib.training.assemble import TrainingData, assemble
 from costlib.training.metrics import Metrics, evaluate_scores
+from costlib.training.protocol import (
+    ProtocolMetrics,
+    evaluate_protocol,
+    most_measured_hardware,
+    network_weights,
+)
 
 Progress = Callable[[int, int], None]
+
+_HELD_OUT_SHARE = 0.2
 
 
 @dataclass(frozen=True)
@@ -27,7 +35,8 @@ class FittedModel:
     model
         The fitted model.
     metrics
-        Its figures on ``held_out``, which it has not seen.
+        Its figures on ``held_out``, which it has not seen: by the protocol of
+        :mod:`costlib.training.protocol` if those are the dataset's held-out networks.
     trained
         Workload ids it was trained on.
     held_out
@@ -39,7 +48,7 @@ class FittedModel:
     """
 
     model: CostModel
-    metrics: Metrics
+    metrics: Metrics | ProtocolMetrics
     trained: tuple[str, ...]
     held_out: tuple[str, ...]
     removed: int
@@ -50,11 +59,11 @@ def fit_model(
     dataset: Dataset,
     *,
     kind: str = "gbdt",
-    held_out_share: float = 0.2,
+    held_out_share: float | None = None,
     seed: int = 0,
     on_progress: Progress | None = None,
 ) -> FittedModel:
-    """Train on most tasks of a dataset and judge on the rest.
+    """Train on a dataset and judge on its held-out networks, or on some of its tasks.
 
     Parameters
     ----------
@@ -63,7 +72,9 @@ def fit_model(
     kind
         The model, see :func:`costlib.models.model_class`.
     held_out_share
-        Share of the tasks to judge on; near duplicates of them are not trained on either.
+        Share of the tasks to judge on; near duplicates of them are not trained on either. If
+        not given, all tasks are trained on where the dataset has held-out networks, and 0.8 of
+        them where it has none.
     seed
         Decides the split and the fit.
     on_progress
@@ -74,7 +85,7 @@ def fit_model(
     DatasetError
         The dataset holds fewer than two tasks.
     """
-    if not 0 < held_out_share < 1:
+    if held_out_share is not None and not 0 < held_out_share < 1:
         raise InputError(f"held_out_share is {held_out_share}; it must lie between 0 and 1")
     measured = dataset.scan().select(pl.col("workload_id").unique()).collect()
     ids = set(measured["workload_id"])
@@ -83,18 +94,68 @@ def fit_model(
             f"{dataset.path} has measurements of {len(ids)} task(s); a model needs at least two, "
             "one to learn from and one to be judged on"
         )
-    split = split_by_task(dataset, held_out_share, seed)
+    held_out = dataset.held_out()
+    if held_out_share is None and held_out is not None:
+        data = assemble(dataset, on_progress=on_progress)
+        model = _fit(kind, data, seed)
+        return _fitted(model, data, judge_networks(model, held_out), held_out_ids(held_out), 0)
+    split = split_by_task(dataset, held_out_share or _HELD_OUT_SHARE, seed)
     data = assemble(dataset, only=split.train.workload_ids, on_progress=on_progress)
+    model = _fit(kind, data, seed)
+    metrics = judge(model, assemble(dataset, only=split.test.workload_ids))
+    return _fitted(model, data, metrics, split.test.workload_ids, split.removed)
+
+
+def _fit(kind: str, data: TrainingData, seed: int) -> CostModel:
     model = model_class(kind)()
     model.fit(data.batch, data.labels, data.groups, seed=seed)
+    return model
+
+
+def _fitted(
+    model: CostModel,
+    data: TrainingData,
+    metrics: Metrics | ProtocolMetrics,
+    held_out: Collection[str],
+    removed: int,
+) -> FittedModel:
     return FittedModel(
         model=model,
-        metrics=judge(model, assemble(dataset, only=split.test.workload_ids)),
+        metrics=metrics,
         trained=tuple(sorted({workload_id for workload_id, _ in data.tasks})),
-        held_out=tuple(sorted(split.test.workload_ids)),
-        removed=split.removed,
+        held_out=tuple(sorted(held_out)),
+        removed=removed,
         programs=len(data.labels),
     )
+
+
+def held_out_ids(held_out: Dataset) -> set[str]:
+    """Return the workloads that the networks of a dataset call."""
+    return {workload for calls in network_weights(held_out).values() for workload in calls}
+
+
+def judge_networks(
+    model: CostModel,
+    held_out: Dataset,
+    hardware_id: str | None = None,
+    on_progress: Progress | None = None,
+) -> ProtocolMetrics:
+    """Judge a model on the networks of a dataset, by the protocol.
+
+    Parameters
+    ----------
+    model
+        The model.
+    held_out
+        The dataset.
+    hardware_id
+        The hardware to judge on; the one with the most measurements if not given.
+    on_progress
+        Called with (done, total) programs while features are computed.
+    """
+    hardware_id = hardware_id or most_measured_hardware(held_out)
+    data = assemble(held_out, hardware=[hardware_id], on_progress=on_progress)
+    return evaluate_protocol(data, model.predict(data.batch), network_weights(held_out))
 
 
 def judge(model: CostModel, data: TrainingData) -> Metrics:

@@ -72,7 +72,7 @@ def evaluate_scores(
 
     ranked = {k: np.array([top_k(scores[m], latency_s[m], k) for m in members]) for k in (1, 5)}
     picked = {k: np.array([expected_best(latency_s[m], k) for m in members]) for k in (1, 5)}
-    pairs = [_pairwise(scores[m], latency_s[m]) for m in members]
+    pairs = [pairwise_accuracy(scores[m], latency_s[m]) for m in members]
     return Metrics(
         tasks=len(members),
         programs=len(scores),
@@ -102,7 +102,11 @@ def expected_best(latency_s: Floats, k: int) -> float:
     return float(is_the_best @ ordered)
 
 
-def _pairwise(scores: Floats, latency_s: Floats) -> float:
+def pairwise_accuracy(scores: Floats, latency_s: Floats) -> float:
+    """Return the share of pairs in the right order; equal scores are half right.
+
+    NaN if all latencies are equal.
+    """
     faster = latency_s[:, None] < latency_s[None, :]
     if not faster.any():
         return float("nan")

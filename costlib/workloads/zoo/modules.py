@@ -152,6 +152,7 @@ class DenseLayer(nn.Module):  # type: ignore[misc]
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return ``b x channels+growth x h x w``."""
         return torch.cat([x, self.body(x)], 1)
 
 
