@@ -1,20 +1,31 @@
 """Cost models: arrays (:mod:`costlib.features.batch`) in, scores out; neither TVM nor datasets.
 
 - :mod:`~costlib.models.base`: what every cost model can do;
-- :mod:`~costlib.models.gbdt`: gradient-boosted trees.
+- :mod:`~costlib.models.gbdt`: gradient-boosted trees over pooled features, trained to rank;
+- :mod:`~costlib.models.statement_gbdt`: Ansor's trees over single statements;
+- :mod:`~costlib.models.mlp`: TenSet's neural network over statements;
+- :mod:`~costlib.models.residual`: a global model corrected by what a run measures.
 """
 
 from __future__ import annotations
 
+import importlib
+
 from costlib.errors import UnknownNameError
 from costlib.models.base import CostModel
+
+_CLASSES = {
+    "gbdt": "gbdt:GbdtModel",
+    "gbdt-statements": "statement_gbdt:StatementGbdtModel",
+    "mlp": "mlp:MlpModel",
+}
+"""Module and class of each kind of model; imported when asked for."""
 
 
 def model_class(kind: str) -> type[CostModel]:
     """Return the model class called ``kind``."""
-    from costlib.models.gbdt import GbdtModel
-
-    classes: dict[str, type[CostModel]] = {GbdtModel.kind: GbdtModel}
-    if kind not in classes:
-        raise UnknownNameError("model", kind, classes)
-    return classes[kind]
+    if kind not in _CLASSES:
+        raise UnknownNameError("model", kind, _CLASSES)
+    module, name = _CLASSES[kind].split(":")
+    found: type[CostModel] = getattr(importlib.import_module(f"costlib.models.{module}"), name)
+    return found
