@@ -97,6 +97,15 @@ class Bundle:
         """The name it was published under."""
         return self.manifest.name
 
+    def statement_model(self) -> CostModel:
+        """Return the model; raise :class:`BundleError` if it does not see lowered programs."""
+        if self.model.view != "statements":
+            raise BundleError(
+                f"'{self.name}' holds a {self.model.kind} model, which sees schedules alone; "
+                "lowered programs are scored by a model of statements, such as 'gbdt'"
+            )
+        return self.model
+
     def canary(self, hardware_id: str) -> CanaryTimes | None:
         """Return the reference of a hardware's canaries, if the bundle knows the hardware."""
         return next(

@@ -33,7 +33,7 @@ class BundleScorer:
 
     def __init__(self, bundle: Bundle, hardware: Hardware) -> None:
         self.name = f"{bundle.name}@{content_id(bundle.manifest.files)[:8]}"
-        self._model = bundle.model
+        self._model = bundle.statement_model()
         self._hardware = hardware
 
     def __call__(self, space: DesignSpace, schedules: Sequence[Any]) -> np.ndarray[Any, Any]:

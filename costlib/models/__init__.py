@@ -4,6 +4,7 @@
 - :mod:`~costlib.models.gbdt`: gradient-boosted trees over pooled features, trained to rank;
 - :mod:`~costlib.models.statement_gbdt`: Ansor's trees over single statements;
 - :mod:`~costlib.models.mlp`: TenSet's neural network over statements;
+- :mod:`~costlib.models.sequence`: a transformer over decisions, which needs no lowering;
 - :mod:`~costlib.models.residual`: a global model corrected by what a run measures.
 """
 
@@ -18,6 +19,7 @@ _CLASSES = {
     "gbdt": "gbdt:GbdtModel",
     "gbdt-statements": "statement_gbdt:StatementGbdtModel",
     "mlp": "mlp:MlpModel",
+    "sequence": "sequence:SequenceModel",
 }
 """Module and class of each kind of model; imported when asked for."""
 

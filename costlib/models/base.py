@@ -4,20 +4,33 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from costlib.errors import InputError
 from costlib.features.batch import FeatureBatch
 
+View = Literal["statements", "schedule"]
+
 Scores = np.ndarray[Any, np.dtype[np.float64]]
 
 
 class CostModel(ABC):
-    """Scores programs: the higher, the faster. Scores compare within one task only."""
+    """Scores programs: the higher, the faster. Scores compare within one task only.
+
+    Attributes
+    ----------
+    kind
+        The model's name, see :func:`costlib.models.model_class`.
+    view
+        What it sees of a program: the ``"statements"`` of its lowered form
+        (:mod:`costlib.features.per_store`), or its ``"schedule"``
+        (:mod:`costlib.features.schedule`), whose tokens take the place of stores.
+    """
 
     kind: ClassVar[str]
+    view: ClassVar[View] = "statements"
 
     @abstractmethod
     def fit(

@@ -8,7 +8,6 @@ torch.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -18,8 +17,8 @@ from pydantic import BaseModel, ConfigDict
 from costlib.errors import BundleError
 from costlib.features.batch import FeatureBatch, Floats
 from costlib.models.base import CostModel, Scores, check_training_data
-
-Rows = np.ndarray[Any, np.dtype[np.int64]]
+from costlib.models.normalisation import Normalisation
+from costlib.models.task_batches import Rows, TaskBatches
 
 _LAYERS = ("encoder0", "encoder1", "decoder0", "decoder1", "decoder2")
 
@@ -77,13 +76,15 @@ class MlpModel(CostModel):
 
         check_training_data(batch, labels, groups)
         config = self.config
-        norm = _Normalisation.of(batch)
+        norm = Normalisation.of(batch)
         stores = torch.from_numpy(norm.stores(batch.stores))
         context = torch.from_numpy(norm.context(batch.context))
         targets = torch.from_numpy(labels.astype("float32"))
         generator = torch.Generator().manual_seed(seed)
         network = _network(stores.shape[1], context.shape[1], config.width, generator)
-        batches = _Batches(groups, config, seed)
+        batches = TaskBatches(
+            groups, config.epochs, config.programs_per_task, config.tasks_per_batch, seed
+        )
         optimizer = torch.optim.AdamW(
             network.values(), lr=config.learning_rate, weight_decay=config.weight_decay
         )
@@ -107,7 +108,7 @@ class MlpModel(CostModel):
         assert self._weights, "fit or load the model first"
         if len(batch) == 0:
             return np.zeros(0)
-        norm = _Normalisation(*(self._weights[name] for name in _Normalisation.NAMES))
+        norm = Normalisation.from_arrays(self._weights)
         hidden = norm.stores(batch.stores)
         for layer in ("encoder0", "encoder1"):
             hidden = np.maximum(self._linear(layer, hidden), 0)
@@ -137,73 +138,13 @@ class MlpModel(CostModel):
         except (OSError, ValueError, SafetensorError) as error:
             reason = str(error).splitlines()[0]
             raise BundleError(f"{folder} holds no MLP model: {reason}") from None
-        wanted = {*_Normalisation.NAMES, *_parameter_names()}
+        wanted = {*Normalisation.NAMES, *_parameter_names()}
         if set(model._weights) != wanted:
             raise BundleError(f"{folder} holds no MLP model: weights are missing or too many")
         return model
 
     def _linear(self, layer: str, x: Floats) -> Floats:
         return np.asarray(x @ self._weights[f"{layer}.weight"] + self._weights[f"{layer}.bias"])
-
-
-class _Normalisation:
-    """Shift and scale of each column, so that the training data has mean 0 and deviation 1."""
-
-    NAMES = ("stores.mean", "stores.scale", "context.mean", "context.scale")
-
-    def __init__(
-        self, store_mean: Floats, store_scale: Floats, context_mean: Floats, context_scale: Floats
-    ) -> None:
-        self._values = (store_mean, store_scale, context_mean, context_scale)
-
-    @classmethod
-    def of(cls, batch: FeatureBatch) -> _Normalisation:
-        values = []
-        for columns in (batch.stores, batch.context):
-            mean = columns.mean(0, dtype="float64")
-            deviation = columns.std(0, dtype="float64")
-            scale = np.where(deviation > 1e-6, 1 / np.maximum(deviation, 1e-6), 0)
-            values += [mean.astype("float32"), scale.astype("float32")]
-        return cls(*values)
-
-    def arrays(self) -> dict[str, Floats]:
-        return dict(zip(self.NAMES, self._values, strict=True))
-
-    def stores(self, stores: Floats) -> Floats:
-        return (stores - self._values[0]) * self._values[1]
-
-    def context(self, context: Floats) -> Floats:
-        return (context - self._values[2]) * self._values[3]
-
-
-class _Batches:
-    """Rows of each training step: `t` tasks by `p` programs, drawn anew each time."""
-
-    def __init__(self, groups: Rows, config: MlpConfig, seed: int) -> None:
-        order = np.argsort(groups, kind="stable")
-        bounds = np.flatnonzero(np.diff(groups[order])) + 1
-        self._tasks = [rows for rows in np.split(order, bounds) if len(rows) > 1]
-        self._config = config
-        self._rng = np.random.default_rng(seed)
-        programs = sum(len(rows) for rows in self._tasks)
-        self._steps = config.epochs * max(
-            1, programs // (config.programs_per_task * config.tasks_per_batch)
-        )
-
-    def __len__(self) -> int:
-        return self._steps
-
-    def __iter__(self) -> Iterator[Rows]:
-        sizes = np.array([len(rows) for rows in self._tasks], "float64")
-        for _ in range(self._steps):
-            tasks = self._rng.choice(
-                len(self._tasks), self._config.tasks_per_batch, p=sizes / sizes.sum()
-            )
-            yield np.stack([self._draw(self._tasks[task]) for task in tasks])
-
-    def _draw(self, rows: Rows) -> Rows:
-        wanted = self._config.programs_per_task
-        return self._rng.choice(rows, wanted, replace=len(rows) < wanted)
 
 
 def _stores_of(offsets: Rows, programs: Rows) -> tuple[Rows, Rows]:

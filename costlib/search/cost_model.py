@@ -39,7 +39,7 @@ class PretrainedCostModel(ms.cost_model.PyCostModel):  # type: ignore[misc]
     def __init__(self, bundle: Bundle, hardware: Hardware | None = None) -> None:
         super().__init__()
         self._hardware = hardware or Hardware.local()
-        self._model = CorrectedModel(bundle.model)
+        self._model = CorrectedModel(bundle.statement_model())
         self._flops: dict[int, float] = {}
         self._task_numbers: dict[int, int] = {}
         self._batches: list[FeatureBatch] = []

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
+from costlib.models.base import View
 from costlib.training.batches import TrainingData, batches, concatenate
 
 __all__ = ["TrainingData", "assemble"]
@@ -16,6 +17,7 @@ def assemble(
     *,
     only: Collection[str] | None = None,
     hardware: Collection[str] | None = None,
+    view: View = "statements",
     on_progress: Callable[[int, int], None] | None = None,
 ) -> TrainingData:
     """Bring the programs that ran, and that this TVM can replay, into arrays.
@@ -24,7 +26,7 @@ def assemble(
     ----------
     dataset
         The dataset.
-    only, hardware, on_progress
+    only, hardware, view, on_progress
         See :func:`costlib.training.batches.batches`.
 
     Raises
@@ -32,7 +34,7 @@ def assemble(
     DatasetError
         There is no such program.
     """
-    parts = list(batches(dataset, only=only, hardware=hardware, on_progress=on_progress))
+    parts = list(batches(dataset, only=only, hardware=hardware, view=view, on_progress=on_progress))
     if not parts:
         raise DatasetError(
             f"{dataset.path} holds no measured program of the tasks asked for; "

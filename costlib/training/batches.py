@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +16,10 @@ from costlib.features.batch import FeatureBatch, join
 from costlib.features.build import build_features
 from costlib.features.per_store import context_features
 from costlib.features.programs import programs_by_task
+from costlib.features.schedule import ScheduleEncoder, schedule_batch
 from costlib.features.store import FeatureStore
 from costlib.hardware import Hardware
+from costlib.models.base import View
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ def batches(
     *,
     only: Collection[str] | None = None,
     hardware: Collection[str] | None = None,
+    view: View = "statements",
     programs: int = 16_384,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[TrainingData]:
@@ -63,6 +67,9 @@ def batches(
         Workload ids to take; all if not given.
     hardware
         Hardware ids to take; all if not given.
+    view
+        What the features describe, see :class:`costlib.models.base.CostModel`. Schedules need no
+        replaying: programs of imported logs are then among them.
     programs
         A batch ends with the task that brings it to this many programs or more: tasks are never
         cut, so that they can be ranked.
@@ -83,7 +90,12 @@ def batches(
         The dataset has no such hardware.
     """
     tasks: list[TrainingData] = []
-    for task in _tasks(dataset, only, hardware, on_progress):
+    stream = (
+        _statements(dataset, only, hardware, on_progress)
+        if view == "statements"
+        else _schedules(dataset, only, hardware)
+    )
+    for task in stream:
         tasks.append(task)
         if sum(len(task.labels) for task in tasks) >= programs:
             yield concatenate(tasks)
@@ -109,7 +121,7 @@ def concatenate(parts: Iterable[TrainingData]) -> TrainingData:
 def measured_tasks(
     dataset: Dataset, store: FeatureStore, hardware_id: str, only: Collection[str] | None = None
 ) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Go through the tasks that :func:`batches` streams, without their features.
+    """Go through the tasks whose statements :func:`batches` streams, without their features.
 
     Yields
     ------
@@ -122,10 +134,20 @@ def measured_tasks(
     DatasetError
         A latency is no positive number.
     """
+    for workload_id, labelled in _labelled(dataset, hardware_id, only):
+        usable = store.known(workload_id).filter(pl.col("num_stores") > 0)
+        programs = labelled.join(usable, on="program_id", how="semi", maintain_order="left")
+        if len(programs):
+            yield workload_id, programs
+
+
+def _labelled(
+    dataset: Dataset, hardware_id: str, only: Collection[str] | None, *columns: pl.Expr
+) -> Iterator[tuple[str, pl.DataFrame]]:
     latency_s = pl.col("latency_s")
     sound = (latency_s.is_finite() & (latency_s > 0)).fill_null(False).all().alias("sound")
     for workload_id, ran in programs_by_task(
-        dataset, hardware_id, latency_s.median(), sound, only=only
+        dataset, hardware_id, latency_s.median(), sound, *columns, only=only
     ):
         wrong = ran.filter(~pl.col("sound"))["program_id"]
         if len(wrong):
@@ -133,11 +155,7 @@ def measured_tasks(
                 f"{dataset.path}: program {wrong[0]} ran on {hardware_id}, but its latency is no "
                 "positive number; see `costlib dataset verify`"
             )
-        labelled = ran.with_columns(label=latency_s.min() / latency_s)
-        usable = store.known(workload_id).filter(pl.col("num_stores") > 0)
-        programs = labelled.join(usable, on="program_id", how="semi", maintain_order="left")
-        if len(programs):
-            yield workload_id, programs.drop("sound")
+        yield workload_id, ran.drop("sound").with_columns(label=latency_s.min() / latency_s)
 
 
 def chosen_hardware(dataset: Dataset, chosen: Collection[str] | None) -> dict[str, Hardware]:
@@ -149,7 +167,7 @@ def chosen_hardware(dataset: Dataset, chosen: Collection[str] | None) -> dict[st
     return {i: h for i, h in known.items() if chosen is None or i in chosen}
 
 
-def _tasks(
+def _statements(
     dataset: Dataset,
     only: Collection[str] | None,
     hardware: Collection[str] | None,
@@ -162,10 +180,39 @@ def _tasks(
         for workload_id, programs in measured_tasks(dataset, store, hardware_id, only):
             stores, offsets = store.select(workload_id, programs["program_id"])
             context = np.tile(context_features(flops[workload_id], machine), (len(programs), 1))
-            yield TrainingData(
-                FeatureBatch(stores, offsets, context),
-                programs["latency_s"].to_numpy(),
-                programs["label"].to_numpy(),
-                np.zeros(len(programs), "int64"),
-                [(workload_id, hardware_id)],
-            )
+            batch = FeatureBatch(stores, offsets, context)
+            yield _task(batch, programs, workload_id, hardware_id)
+
+
+def _schedules(
+    dataset: Dataset, only: Collection[str] | None, hardware: Collection[str] | None
+) -> Iterator[TrainingData]:
+    sketches = dataset.scan("sketches").select("sketch_id", "instructions").collect()
+    instructions = {sketch_id: json.loads(text) for sketch_id, text in sketches.iter_rows()}
+    workloads = dataset.scan("workloads").select("workload_id", "name", "arguments", "flops")
+    described = {row["workload_id"]: row for row in workloads.collect().iter_rows(named=True)}
+    columns = (pl.col("sketch_id").first(), pl.col("decisions").first())
+    for hardware_id, machine in chosen_hardware(dataset, hardware).items():
+        for workload_id, programs in _labelled(dataset, hardware_id, only, *columns):
+            workload = described[workload_id]
+            shapes = [argument["shape"] for argument in workload["arguments"]]
+            encoders = {
+                sketch_id: ScheduleEncoder(instructions[sketch_id], workload["name"], shapes)
+                for sketch_id in programs["sketch_id"].unique()
+            }
+            decisions = [json.loads(text) for text in programs["decisions"]]
+            context = context_features(workload["flops"] or 0.0, machine)
+            batch = schedule_batch(encoders, programs["sketch_id"].to_list(), decisions, context)
+            yield _task(batch, programs, workload_id, hardware_id)
+
+
+def _task(
+    batch: FeatureBatch, programs: pl.DataFrame, workload_id: str, hardware_id: str
+) -> TrainingData:
+    return TrainingData(
+        batch,
+        programs["latency_s"].to_numpy(),
+        programs["label"].to_numpy(),
+        np.zeros(len(programs), "int64"),
+        [(workload_id, hardware_id)],
+    )

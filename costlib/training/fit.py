@@ -95,14 +95,15 @@ def fit_model(
             "one to learn from and one to be judged on"
         )
     held_out = dataset.held_out()
+    view = model_class(kind).view
     if held_out_share is None and held_out is not None:
-        data = assemble(dataset, on_progress=on_progress)
+        data = assemble(dataset, view=view, on_progress=on_progress)
         model = _fit(kind, data, seed)
         return _fitted(model, data, judge_networks(model, held_out), held_out_ids(held_out), 0)
     split = split_by_task(dataset, held_out_share or _HELD_OUT_SHARE, seed)
-    data = assemble(dataset, only=split.train.workload_ids, on_progress=on_progress)
+    data = assemble(dataset, only=split.train.workload_ids, view=view, on_progress=on_progress)
     model = _fit(kind, data, seed)
-    metrics = judge(model, assemble(dataset, only=split.test.workload_ids))
+    metrics = judge(model, assemble(dataset, only=split.test.workload_ids, view=view))
     return _fitted(model, data, metrics, split.test.workload_ids, split.removed)
 
 
@@ -154,7 +155,7 @@ def judge_networks(
         Called with (done, total) programs while features are computed.
     """
     hardware_id = hardware_id or most_measured_hardware(held_out)
-    data = assemble(held_out, hardware=[hardware_id], on_progress=on_progress)
+    data = assemble(held_out, hardware=[hardware_id], view=model.view, on_progress=on_progress)
     return evaluate_protocol(data, model.predict(data.batch), network_weights(held_out))
 
 
@@ -171,4 +172,4 @@ def evaluate_model(
     on_progress: Progress | None = None,
 ) -> Metrics:
     """Judge a model on a dataset, or on some of its workloads."""
-    return judge(model, assemble(dataset, only=only, on_progress=on_progress))
+    return judge(model, assemble(dataset, only=only, view=model.view, on_progress=on_progress))

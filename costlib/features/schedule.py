@@ -1,0 +1,189 @@
+"""Features of schedules as they are written down: decisions and steps, without lowering.
+
+TLP (ASPLOS'23) showed that the sequence of schedule primitives is enough to rank programs. Here
+every instruction that decides something is a token with its numbers; what a sketch does besides,
+what its workload computes and the hardware are the context. It takes no TVM, works for imported
+schedules of Ansor and AutoTVM as well, and encodes thousands of programs of a sketch at once.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from costlib.features.batch import FeatureBatch, Floats, Integers
+from costlib.identity import content_id
+
+_VALUES = 8
+"""Numbers of a decision that are kept, the innermost ones."""
+
+_PRODUCTS = 4
+_KINDS = 12
+_WORDS = 24
+_STEPS = 16
+_SIZES = 4
+
+TOKEN_FEATURES = _KINDS + 4 + _VALUES + _PRODUCTS
+"""Kind; place, how many numbers, log of their product, any below zero; their logs, from the
+innermost outwards; the logs of the products of the innermost 1, 2, ..."""
+
+CONTEXT_FEATURES = _STEPS + _WORDS + _SIZES
+"""How often each kind of instruction occurs, the words of the workload's name, the logs of its
+largest arguments."""
+
+_KNOWN_KINDS = ("SamplePerfectTile", "SampleCategorical", "SampleComputeLocation", "Annotate")
+
+
+class ScheduleEncoder:
+    """Encodes programs of one sketch of one workload.
+
+    Parameters
+    ----------
+    instructions
+        The sketch's instructions, see :class:`costlib.space.program.Sketch`.
+    name
+        What the workload computes, e.g. ``"conv2d_add_relu"``.
+    shapes
+        The extents of its arguments.
+    """
+
+    def __init__(
+        self, instructions: Sequence[Any], name: str, shapes: Sequence[Sequence[int]]
+    ) -> None:
+        self._instructions = instructions
+        sizes = sorted((math.log2(math.prod(shape) + 1) for shape in shapes), reverse=True)
+        self.context = np.concatenate(
+            [
+                np.log1p(_count((_kind_name(i) for i in instructions), _STEPS)),
+                _count(re.findall(r"[a-z0-9]+", name.lower()), _WORDS),
+                np.pad(sizes[:_SIZES], (0, max(0, _SIZES - len(sizes)))),
+            ]
+        ).astype("float32")
+
+    def tokens(self, decisions: Sequence[Sequence[Any]]) -> Floats:
+        """Encode programs.
+
+        Parameters
+        ----------
+        decisions
+            For each of `n` programs ``[instruction, value]`` pairs, the instructions being the
+            same for all.
+
+        Returns
+        -------
+        ndarray
+            float32 `n x t x TOKEN_FEATURES`, a token for each decision.
+        """
+        places = [index for index, _ in decisions[0]] if decisions else []
+        tokens = np.zeros((len(decisions), max(len(places), 1), TOKEN_FEATURES), "float32")
+        for place, index in enumerate(places):
+            instruction = self._instructions[index]
+            numbers = [_numbers(instruction, program[place][1]) for program in decisions]
+            tokens[:, place, _kind(instruction)] = 1
+            tokens[:, place, _KINDS] = place / 8
+            tokens[:, place, _KINDS + 1 :] = _describe(numbers)
+        return tokens
+
+
+def schedule_batch(
+    encoders: Mapping[str, ScheduleEncoder],
+    sketch_ids: Sequence[str],
+    decisions: Sequence[Sequence[Any]],
+    context: Floats,
+) -> FeatureBatch:
+    """Put programs of one workload, of whatever sketches, into a batch.
+
+    Parameters
+    ----------
+    encoders
+        By sketch.
+    sketch_ids, decisions
+        `n` each.
+    context
+        float32 `c`: describes task and hardware.
+
+    Returns
+    -------
+    FeatureBatch
+        Tokens in the place of stores; the context of the sketch follows ``context``.
+    """
+    tokens: list[Floats] = [np.empty((0, TOKEN_FEATURES), "float32")] * len(sketch_ids)
+    contexts = np.zeros((len(sketch_ids), len(context) + CONTEXT_FEATURES), "float32")
+    contexts[:, : len(context)] = context
+    names = np.asarray(sketch_ids)
+    for sketch_id in np.unique(names):
+        rows = np.flatnonzero(names == sketch_id)
+        encoder = encoders[str(sketch_id)]
+        encoded = encoder.tokens([decisions[row] for row in rows])
+        contexts[rows, len(context) :] = encoder.context
+        for row, program in zip(rows, encoded, strict=True):
+            tokens[row] = program
+    offsets: Integers = np.cumsum([0, *(len(program) for program in tokens)])
+    return FeatureBatch(np.concatenate(tokens), offsets.astype("int64"), contexts)
+
+
+def _describe(numbers: list[list[float]]) -> Floats:
+    """Describe the numbers of one decision in each program, float32 `n x`."""
+    width = max(len(values) for values in numbers)
+    table = np.ones((len(numbers), max(width, _VALUES)), "float64")
+    for row, values in zip(table, numbers, strict=True):
+        row[: len(values)] = values[::-1]
+    logs = np.log2(1 + np.abs(table[:, :_VALUES]))
+    logs[:, width:] = 0
+    products = np.cumsum(np.log2(np.maximum(np.abs(table), 1)), axis=1)
+    return np.column_stack(
+        [
+            np.full(len(numbers), width / 4),
+            products[:, -1],
+            (table < 0).any(1),
+            logs,
+            products[:, :_PRODUCTS],
+        ]
+    ).astype("float32")
+
+
+def _numbers(instruction: Any, value: Any) -> list[float]:
+    """Return the numbers that a decision comes to."""
+    if _kind_name(instruction) == "SampleCategorical" and isinstance(value, int):
+        candidates = instruction[2][0]
+        value = candidates[value] if 0 <= value < len(candidates) else value
+    found: list[float] = []
+    _collect(value, found)
+    return found
+
+
+def _collect(value: Any, found: list[float]) -> None:
+    if isinstance(value, list):
+        for item in value:
+            _collect(item, found)
+    elif isinstance(value, (int, float)):
+        found.append(float(value))
+    elif isinstance(value, str):
+        found.append(float(_bucket(value, 64)))
+
+
+def _kind_name(instruction: Any) -> str:
+    first = instruction[0] if isinstance(instruction, list) and instruction else instruction
+    return first if isinstance(first, str) else "step"
+
+
+def _kind(instruction: Any) -> int:
+    name = _kind_name(instruction)
+    if name in _KNOWN_KINDS:
+        return _KNOWN_KINDS.index(name)
+    return len(_KNOWN_KINDS) + _bucket(name, _KINDS - len(_KNOWN_KINDS))
+
+
+def _count(words: Any, buckets: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    counts = np.zeros(buckets)
+    for word in words:
+        counts[_bucket(word, buckets)] += 1
+    return counts
+
+
+def _bucket(word: str, buckets: int) -> int:
+    return int(content_id(word)[:8], 16) % buckets

@@ -1,0 +1,57 @@
+"""Shift and scale of each input column: part of a neural model, and saved with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from costlib.features.batch import FeatureBatch, Floats
+
+_LEAST = 1e-6
+"""A column that deviates less from its mean is constant and says nothing."""
+
+
+class Normalisation:
+    """Brings each column of the training data to mean 0 and deviation 1; constant ones to 0.
+
+    Parameters
+    ----------
+    store_mean, store_scale, context_mean, context_scale
+        float32, one for each column.
+    """
+
+    NAMES = ("stores.mean", "stores.scale", "context.mean", "context.scale")
+
+    def __init__(
+        self, store_mean: Floats, store_scale: Floats, context_mean: Floats, context_scale: Floats
+    ) -> None:
+        self._values = (store_mean, store_scale, context_mean, context_scale)
+
+    @classmethod
+    def of(cls, batch: FeatureBatch) -> Normalisation:
+        """Measure the columns of a batch."""
+        values = []
+        for columns in (batch.stores, batch.context):
+            mean = columns.mean(0, dtype="float64")
+            deviation = columns.std(0, dtype="float64")
+            scale = np.where(deviation > _LEAST, 1 / np.maximum(deviation, _LEAST), 0)
+            values += [mean.astype("float32"), scale.astype("float32")]
+        return cls(*values)
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Floats]) -> Normalisation:
+        """Take what :meth:`arrays` gave."""
+        return cls(*(arrays[name] for name in cls.NAMES))
+
+    def arrays(self) -> dict[str, Floats]:
+        """Return the values by name, for saving."""
+        return dict(zip(self.NAMES, self._values, strict=True))
+
+    def stores(self, stores: Floats) -> Floats:
+        """Normalise `s x d`."""
+        return (stores - self._values[0]) * self._values[1]
+
+    def context(self, context: Floats) -> Floats:
+        """Normalise `n x c`."""
+        return (context - self._values[2]) * self._values[3]
