@@ -72,6 +72,10 @@ class BundleError(InputError):
     """A bundle that is incomplete, changed after it was saved, or of another version."""
 
 
+class HubError(CostlibError, ConnectionError):
+    """A place that bundles are published to, or fetched from, cannot be reached or refuses."""
+
+
 class StorageError(CostlibError, OSError):
     """Writing failed: no space left, or no permission. What was there before is untouched."""
 

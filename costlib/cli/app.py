@@ -28,6 +28,7 @@ app.command("export")(export.export)
 app.command("train")(train.train)
 app.command("evaluate")(train.evaluate)
 app.command("models")(models.models)
+app.command("publish")(models.publish)
 app.command("tune")(tune.tune)
 
 

@@ -1,4 +1,4 @@
-"""``costlib models``."""
+"""``costlib models`` and ``costlib publish``."""
 
 from __future__ import annotations
 
@@ -29,11 +29,32 @@ def models(
             manifest.model_kind,
             manifest.trained_on.programs,
             manifest.trained_on.tasks,
-            f"{manifest.metrics['top1_task_mean']:.3f}",
-            f"{manifest.metrics['top5_task_mean']:.3f}",
+            f"{manifest.metrics['top1']:.3f}",
+            f"{manifest.metrics['top5']:.3f}",
             "\n".join(entry.hardware.hardware_id for entry in manifest.hardware),
         )
         for manifest in manifests
     ]
     columns = ["name", "model", ">programs", ">tasks", ">top-1", ">top-5", "hardware"]
     print_table("bundles", columns, rows)
+
+
+def publish(
+    bundle: Annotated[str, typer.Argument(help="A bundle's name or folder.")],
+    to: Annotated[
+        str, typer.Option(help="A folder, `hf://user/name`, `s3://bucket/name` or the like.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Copy a bundle to where others can load it from.
+
+    Example: `costlib publish my-bundle --to hf://me/my-bundle`
+    """
+    from costlib.hub import load_pretrained
+    from costlib.hub.remote import publish as run
+
+    address = run(load_pretrained(bundle), to)
+    if as_json:
+        print_json({"bundle": address})
+    else:
+        typer.echo(f"published; `costlib tune NETWORK --pretrained {address}` loads it")

@@ -20,7 +20,9 @@ def tune(
     ],
     out: Annotated[Path, typer.Option(help="The run's folder.")],
     trials: Annotated[int, typer.Option(help="Programs to measure.")] = 64,
-    bundle: Annotated[str, typer.Option(help="A bundle's name or folder.")] = "cpu-gbdt",
+    pretrained: Annotated[
+        str, typer.Option(help="The bundle: a name, a folder, or an address such as hf://me/mine.")
+    ] = "cpu-gbdt",
     seed: Seed = 0,
     mcpu: Mcpu = None,
     cores: Cores = None,
@@ -41,7 +43,7 @@ def tune(
             source,
             out=out,
             trials=trials,
-            bundle=bundle,
+            bundle=pretrained,
             hardware=local_hardware(mcpu, cores),
             seed=seed,
             on_progress=live.show,

@@ -1,7 +1,8 @@
 """Pretrained bundles: what a tuning run loads.
 
 - :mod:`~costlib.hub.bundle`: the files of a bundle, saved and loaded with their hashes checked;
-- :mod:`~costlib.hub.catalog`: bundles by name.
+- :mod:`~costlib.hub.catalog`: bundles by name;
+- :mod:`~costlib.hub.remote`: bundles published elsewhere, and fetched.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ class Bundle:
             by a version of costlib whose format or features differ.
         """
         path = Path(path)
-        manifest = _read_manifest(path)
+        manifest = read_manifest(path)
         for name, digest in manifest.files.items():
             _check_file(path, name, digest)
         model = model_class(manifest.model_kind).load(path / _MODEL)
@@ -192,7 +192,14 @@ def save_bundle(
     return Bundle.load(out)
 
 
-def _read_manifest(path: Path) -> Manifest:
+def read_manifest(path: Path) -> Manifest:
+    """Read a bundle's manifest without looking at its other files.
+
+    Raises
+    ------
+    BundleError
+        It is missing, damaged or of another version, or names files outside the bundle.
+    """
     file = path / MANIFEST
     try:
         content = json.loads(file.read_text())
@@ -217,14 +224,15 @@ def _read_manifest(path: Path) -> Manifest:
             f"{path} was trained on features '{manifest.feature_version}', this costlib "
             f"computes '{FEATURE_VERSION}'; train it again"
         )
+    for name in manifest.files:
+        relative = PurePosixPath(name)
+        if relative.is_absolute() or ".." in relative.parts:
+            raise BundleError(f"{file} names a file outside the bundle: {name}")
     return manifest
 
 
 def _check_file(path: Path, name: str, digest: str) -> None:
-    relative = PurePosixPath(name)
-    if relative.is_absolute() or ".." in relative.parts:
-        raise BundleError(f"{path / MANIFEST} names a file outside the bundle: {name}")
-    file = path / relative
+    file = path / name
     if not file.is_file():
         raise BundleError(f"{path} is incomplete: {name} is missing; get the bundle again")
     if _sha256(file) != digest:
@@ -238,10 +246,6 @@ def _sha256(file: Path) -> str:
 
 def _card(manifest: Manifest) -> str:
     """The model card, with Hugging Face's front matter."""
-    metrics = "\n".join(
-        f"| {name} | {value:.4f} |" if isinstance(value, float) else f"| {name} | {value} |"
-        for name, value in manifest.metrics.items()
-    )
     hardware = "\n".join(
         f"- `{e.hardware.hardware_id}` ({e.hardware.model})" for e in manifest.hardware
     )
@@ -265,10 +269,28 @@ Trained on {data.programs} programs of {data.tasks} tasks (dataset `{data.datase
 
 Judged on {len(data.held_out)} tasks that it was not trained on:
 
-| metric | value |
-|---|---|
-{metrics}
-
+{_figures(manifest.metrics)}
 Scores rank programs of one task on one hardware; they are not latencies. On hardware that is
 not listed, expect the ranking to be worse.
 """
+
+
+def _figures(metrics: dict[str, Any]) -> str:
+    """The metrics as tables: what holds for all, and a column for each network."""
+    scalars = {name: value for name, value in metrics.items() if not isinstance(value, dict)}
+    text = _table(["metric", "value"], [[name, value] for name, value in scalars.items()])
+    networks = metrics.get("networks", {})
+    if networks:
+        columns = {**networks, "pooled": metrics["pooled"]}
+        names = list(metrics["pooled"])
+        rows = [[name, *(one[name] for one in columns.values())] for name in names]
+        text += "\n" + _table(["metric", *columns], rows)
+    return text
+
+
+def _table(columns: list[str], rows: list[list[Any]]) -> str:
+    cells = [
+        [f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows
+    ]
+    lines = [columns, ["---"] * len(columns), *cells]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

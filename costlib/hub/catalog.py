@@ -7,6 +7,7 @@ from pathlib import Path
 
 from costlib.errors import BundleError, UnknownNameError
 from costlib.hub.bundle import MANIFEST, Bundle
+from costlib.hub.remote import fetch, is_url
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -47,7 +48,8 @@ def load_pretrained(name_or_path: str | Path = DEFAULT_BUNDLE) -> Bundle:
     Parameters
     ----------
     name_or_path
-        The name of a shipped bundle, or a bundle's folder.
+        The name of a shipped bundle, a bundle's folder, or the address of a published one
+        (``hf://user/name``, ``s3://bucket/name``), which is fetched once.
 
     Raises
     ------
@@ -55,7 +57,11 @@ def load_pretrained(name_or_path: str | Path = DEFAULT_BUNDLE) -> Bundle:
         No bundle is called so, and no such folder exists.
     BundleError
         There is one, but it is damaged or does not fit this costlib.
+    HubError
+        It is elsewhere, cannot be reached, and was never fetched.
     """
+    if is_url(str(name_or_path)):
+        return Bundle.load(fetch(str(name_or_path)))
     shipped = list_bundles()
     if str(name_or_path) in shipped:
         return Bundle.load(shipped[str(name_or_path)])
