@@ -1,7 +1,8 @@
 """A bundle on disk: a cost model, what it was trained on, and the hash of every file.
 
 ``bundle.json`` names all files of the folder with their SHA-256; the model lies under
-``model/``. Text, JSON, safetensors and parquet only: nothing that is read can execute.
+``model/``, the prior bank, if there is one, under ``priors/``. Text, JSON, safetensors and
+parquet only: nothing that is read can execute.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from costlib.data.parts import storage_errors
 from costlib.errors import BundleError
 from costlib.features.version import FEATURE_VERSION
 from costlib.hardware import Hardware
+from costlib.hub.priors import PriorBank
 from costlib.models import model_class
 from costlib.models.base import CostModel
 from costlib.schema import CanaryTimes
@@ -30,6 +32,7 @@ FORMAT_VERSION = 1
 MANIFEST = "bundle.json"
 CARD = "README.md"
 _MODEL = "model"
+_PRIORS = "priors"
 
 
 class TrainedOn(BaseModel):
@@ -86,11 +89,12 @@ class Manifest(BaseModel):
 
 @dataclass(frozen=True)
 class Bundle:
-    """A loaded bundle: its model and everything its manifest says."""
+    """A loaded bundle: its model, its prior bank and everything its manifest says."""
 
     model: CostModel
     manifest: Manifest
     path: Path
+    priors: PriorBank | None = None
 
     @property
     def name(self) -> str:
@@ -128,12 +132,14 @@ class Bundle:
         for name, digest in manifest.files.items():
             _check_file(path, name, digest)
         model = model_class(manifest.model_kind).load(path / _MODEL)
-        return cls(model, manifest, path)
+        has_priors = any(PurePosixPath(name).parts[0] == _PRIORS for name in manifest.files)
+        return cls(model, manifest, path, PriorBank.load(path / _PRIORS) if has_priors else None)
 
 
 def save_bundle(
     out: str | Path,
     model: CostModel,
+    priors: PriorBank | None = None,
     *,
     command: str,
     seed: int,
@@ -149,6 +155,8 @@ def save_bundle(
         The bundle's folder; its last part is the bundle's name.
     model
         A fitted model.
+    priors
+        A prior bank.
     command
         The command that makes this bundle again.
     seed, hardware, trained_on, metrics
@@ -163,6 +171,9 @@ def save_bundle(
         try:
             (scratch / _MODEL).mkdir()
             model.save(scratch / _MODEL)
+            if priors is not None:
+                (scratch / _PRIORS).mkdir()
+                priors.save(scratch / _PRIORS)
             manifest = Manifest(
                 format_version=FORMAT_VERSION,
                 name=out.name,

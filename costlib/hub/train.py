@@ -8,6 +8,7 @@ from pathlib import Path
 
 from costlib.data.dataset import Dataset
 from costlib.hub.bundle import Bundle, HardwareEntry, TrainedOn, save_bundle
+from costlib.hub.collect_priors import collect_priors
 from costlib.training.fit import fit_model
 
 
@@ -20,7 +21,7 @@ def train(
     seed: int = 0,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Bundle:
-    """Train a cost model and save it as a bundle.
+    """Train a cost model and save it as a bundle, with the best programs as its prior bank.
 
     Parameters
     ----------
@@ -46,6 +47,7 @@ def train(
     return save_bundle(
         out,
         fitted.model,
+        collect_priors(dataset),
         command=shlex.join(command),
         seed=seed,
         hardware=hardware,

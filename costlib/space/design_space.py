@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from costlib.identity import content_id
 from costlib.space.program import Program, Sketch, fill_sketch, split_trace
 from costlib.tvm_compat import ms, tvm
 from costlib.tvm_compat.api import mutate_trace, mutators, trace_from_json, trace_to_json
@@ -56,6 +57,11 @@ class DesignSpace:
     def sketches(self) -> list[Sketch]:
         """The sketches that the schedule rules derive for this task."""
         return [split_trace(instructions, [])[0] for instructions in self._traces]
+
+    @cached_property
+    def cluster(self) -> str:
+        """Content hash of the set of sketches: look-alike tasks have the same."""
+        return content_id(sorted({sketch.sketch_id for sketch in self.sketches}))
 
     @cached_property
     def _by_id(self) -> dict[str, Sketch]:

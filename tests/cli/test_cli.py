@@ -89,7 +89,7 @@ def test_collect_info_verify_train_evaluate_tune(tmp_path: Path) -> None:
     assert evaluated["top1"] == metrics["top1"]
 
     run = tmp_path / "run"
-    result = succeed("tune", sources[0], "--bundle", bundle, "--trials", 4, "--out", run)
+    result = succeed("tune", sources[0], "--pretrained", bundle, "--trials", 4, "--out", run)
     assert isinstance(result, dict)
     wanted = {"network", "trials", "elapsed_s", "latency_before_s", "latency_after_s"}
     assert result.keys() >= wanted | {"pytorch_latency_s", "max_abs_error"}

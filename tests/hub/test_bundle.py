@@ -35,6 +35,14 @@ def test_manifest_says_how_it_was_made(bundle: Bundle, dataset: Dataset) -> None
     assert bundle.canary("another") is None
 
 
+def test_priors_come_with_the_bundle(bundle: Bundle) -> None:
+    assert bundle.priors is not None
+    again = Bundle.load(bundle.path).priors
+    assert again is not None
+    assert again.table.equals(bundle.priors.table)
+    assert set(bundle.manifest.files) >= {"priors/priors.parquet"}
+
+
 def test_card_shows_the_metrics(bundle: Bundle) -> None:
     card = (bundle.path / "README.md").read_text()
     assert card.startswith("---\nlicense: apache-2.0")
