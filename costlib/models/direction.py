@@ -1,0 +1,208 @@
+"""Which change of a program pays: a classifier of mutation directions.
+
+After the mutation-direction prediction of Han et al. (2025): for a program, the probability of each
+direction to be the most profitable one, and the gain to expect of it. It sees schedules alone
+(:mod:`costlib.features.schedule`), so asking it costs less than making the mutation.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Self
+
+import lightgbm as lgb
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+from scipy.optimize import minimize_scalar
+
+from costlib.errors import BundleError, InputError
+from costlib.features.batch import FeatureBatch
+
+DIRECTIONS = (
+    "tile_spatial",
+    "tile_reduction",
+    "vectorize",
+    "unroll",
+    "parallel",
+    "compute_location",
+    "thread_binding",
+)
+"""See :meth:`costlib.space.design_space.DesignSpace.directions`."""
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+_FOLDS = 4
+
+
+class DirectionConfig(BaseModel):
+    """Settings of :class:`DirectionModel`, as in LightGBM."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    num_trees: int = 120
+    num_leaves: int = 15
+    learning_rate: float = 0.05
+    min_data_in_leaf: int = 20
+
+
+class DirectionModel:
+    """Probability and expected gain of each direction.
+
+    Parameters
+    ----------
+    config
+        Settings of the trees.
+    """
+
+    def __init__(self, config: DirectionConfig | None = None) -> None:
+        self.config = config or DirectionConfig()
+        self._classifier: lgb.Booster | None = None
+        self._gains: lgb.Booster | None = None
+        self._temperature = 1.0
+
+    def fit(
+        self,
+        batch: FeatureBatch,
+        gains: Floats,
+        groups: np.ndarray[Any, np.dtype[np.int64]],
+        *,
+        seed: int = 0,
+    ) -> None:
+        """Train from scratch; probabilities are calibrated on tasks left out in turn.
+
+        Parameters
+        ----------
+        batch
+            `n` programs as schedules.
+        gains
+            float64 `n x d`: log of the speed-up that a mutation in each of
+            :data:`DIRECTIONS` brought; NaN where there was none.
+        groups
+            int64 `n`: the task of each program.
+        seed
+            Seed of the trees.
+
+        Raises
+        ------
+        InputError
+            No program was changed in two directions.
+        """
+        usable = (~np.isnan(gains)).sum(1) >= 2
+        if not usable.any():
+            raise InputError("no program was changed in two directions; record mutations first")
+        columns = batch.pooled()[usable]
+        gains, groups = gains[usable], groups[usable]
+        best = np.nanargmax(gains, 1)
+        allowed = ~np.isnan(gains)
+        folds = groups % _FOLDS
+        logits = np.zeros_like(gains)
+        for fold in np.unique(folds) if len(np.unique(folds)) > 1 else []:
+            held = folds == fold
+            logits[held] = self._log_odds(
+                self._train_classifier(columns[~held], best[~held], seed), columns[held]
+            )
+        self._temperature = _calibrate(logits, allowed, best) if logits.any() else 1.0
+        self._classifier = self._train_classifier(columns, best, seed)
+        rows, directions = np.nonzero(allowed)
+        self._gains = lgb.train(
+            self._parameters(seed) | {"objective": "l2"},
+            lgb.Dataset(_with_direction(columns[rows], directions), gains[rows, directions]),
+            num_boost_round=self.config.num_trees,
+        )
+
+    def probabilities(
+        self, batch: FeatureBatch, allowed: np.ndarray[Any, np.dtype[np.bool_]]
+    ) -> Floats:
+        """Return the probability of each direction to be the best, float64 `n x d`.
+
+        Parameters
+        ----------
+        batch
+            `n` programs as schedules.
+        allowed
+            bool `n x d`: the directions that a program's sketch allows; others get 0.
+        """
+        assert self._classifier is not None, "fit or load the model first"
+        if len(batch) == 0:
+            return np.zeros((0, len(DIRECTIONS)))
+        logits = self._log_odds(self._classifier, batch.pooled())
+        return _softmax(logits, allowed, self._temperature)
+
+    def expected_gains(self, batch: FeatureBatch) -> Floats:
+        """Return the log of the speed-up to expect of each direction, float64 `n x d`."""
+        assert self._gains is not None, "fit or load the model first"
+        columns = batch.pooled()
+        predicted = [
+            self._gains.predict(_with_direction(columns, np.full(len(columns), direction)))
+            for direction in range(len(DIRECTIONS))
+        ]
+        return np.column_stack(predicted).astype("float64")
+
+    def save(self, folder: Path) -> None:
+        """Write the trees and the settings into an existing folder."""
+        assert self._classifier is not None and self._gains is not None, "fit the model first"
+        (folder / "classifier.txt").write_text(self._classifier.model_to_string())
+        (folder / "gains.txt").write_text(self._gains.model_to_string())
+        settings = {"config": self.config.model_dump(), "temperature": self._temperature}
+        (folder / "directions.json").write_text(json.dumps(settings, indent=2) + "\n")
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read what :meth:`save` wrote."""
+        try:
+            settings = json.loads((folder / "directions.json").read_text())
+            model = cls(DirectionConfig(**settings["config"]))
+            model._temperature = float(settings["temperature"])
+            model._classifier = lgb.Booster(model_str=(folder / "classifier.txt").read_text())
+            model._gains = lgb.Booster(model_str=(folder / "gains.txt").read_text())
+        except (OSError, ValueError, KeyError, TypeError, lgb.basic.LightGBMError) as error:
+            reason = str(error).splitlines()[0]
+            raise BundleError(f"{folder} holds no direction classifier: {reason}") from None
+        return model
+
+    def _train_classifier(self, columns: Any, best: Any, seed: int) -> lgb.Booster:
+        return lgb.train(
+            self._parameters(seed) | {"objective": "multiclass", "num_class": len(DIRECTIONS)},
+            lgb.Dataset(columns, best),
+            num_boost_round=self.config.num_trees,
+        )
+
+    def _parameters(self, seed: int) -> dict[str, Any]:
+        return {
+            "num_leaves": self.config.num_leaves,
+            "learning_rate": self.config.learning_rate,
+            "min_data_in_leaf": self.config.min_data_in_leaf,
+            "feature_fraction": 0.5,
+            "lambda_l2": 1.0,
+            "seed": seed,
+            "deterministic": True,
+            "force_row_wise": True,
+            "verbosity": -1,
+        }
+
+    @staticmethod
+    def _log_odds(classifier: lgb.Booster, columns: Any) -> Floats:
+        return np.asarray(classifier.predict(columns, raw_score=True), "float64")
+
+
+def _calibrate(logits: Floats, allowed: Any, best: Any) -> float:
+    """Find the temperature at which the best directions are most likely (Guo et al., ICML'17)."""
+
+    def loss(log_temperature: float) -> float:
+        chances = _softmax(logits, allowed, float(np.exp(log_temperature)))
+        return float(-np.log(chances[np.arange(len(best)), best] + 1e-12).mean())
+
+    return float(np.exp(minimize_scalar(loss, bounds=(-3, 3), method="bounded").x))
+
+
+def _softmax(logits: Floats, allowed: Any, temperature: float) -> Floats:
+    scaled = np.where(allowed, logits / temperature, -np.inf)
+    scaled -= np.max(scaled, axis=1, keepdims=True, initial=-1e9)
+    chances = np.exp(scaled)
+    return np.asarray(chances / np.maximum(chances.sum(1, keepdims=True), 1e-300))
+
+
+def _with_direction(columns: Any, directions: Any) -> Any:
+    one_hot = np.eye(len(DIRECTIONS), dtype="float32")[directions]
+    return np.hstack([columns, one_hot])
