@@ -177,7 +177,7 @@ class DesignSpace:
         sketch = self._by_id[program.sketch_id]
         kinds = {instruction[0] for instruction in sketch.instructions}
         annotated = {i[2][0] for i in sketch.instructions if i[0] == "Annotate"}
-        tiles = {_tile_direction(i) for i in sketch.instructions if i[0] == "SamplePerfectTile"}
+        tiles = {tile_direction(i) for i in sketch.instructions if i[0] == "SamplePerfectTile"}
         allowed = {
             "unroll": any(name.startswith("meta_schedule.unroll") for name in annotated),
             "parallel": "meta_schedule.parallel" in annotated,
@@ -218,10 +218,11 @@ def _direction(mutator: str, sketch: Sketch, parent: Program, child: Program) ->
         return mutator
     before = dict(parent.decisions)
     changed = [index for index, value in child.decisions if before.get(index) != value]
-    return _tile_direction(sketch.instructions[changed[0]]) if changed else "tile_spatial"
+    return tile_direction(sketch.instructions[changed[0]]) if changed else "tile_spatial"
 
 
-def _tile_direction(instruction: list[Any]) -> str:
+def tile_direction(instruction: list[Any]) -> str:
+    """Name the direction of a decision that MetaSchedule's mutator of tile sizes changes."""
     kind, _, attributes, _ = instruction
     if kind != "SamplePerfectTile":
         return "vectorize"

@@ -1,0 +1,182 @@
+"""Programs of one sketch as vectors of integers: made, changed and mixed thousands at a time.
+
+Every decision has a list of values that it can take, and a program is a row of indices into these
+lists. Tile sizes list all ways to tile their loop; categories all their candidates. What a compute
+location or a parallel extent can be depends on the other decisions, so those list what was
+seen in the examples; whether a program is valid only lowering tells.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from costlib.errors import InputError
+from costlib.space.design_space import TILE_DIRECTIONS, tile_direction
+from costlib.space.factors import Tilings, tilings
+from costlib.space.program import Program, Sketch
+
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+
+_ANNOTATIONS = {"meta_schedule.parallel": "parallel"}
+
+
+class DecisionVectors:
+    """The decisions of one sketch of one workload.
+
+    Parameters
+    ----------
+    sketch
+        The sketch.
+    examples
+        Programs of it: they show the extents of its loops, and what depends on the rest.
+
+    Attributes
+    ----------
+    values
+        For each of `d` decisions the list of values it can take.
+    directions
+        For each decision the direction that a change of it is, see
+        :meth:`costlib.space.design_space.DesignSpace.directions`.
+
+    Raises
+    ------
+    InputError
+        There is no example.
+    """
+
+    def __init__(self, sketch: Sketch, examples: Sequence[Program]) -> None:
+        if not examples:
+            raise InputError(f"sketch {sketch.sketch_id} has no example program to learn from")
+        self.sketch = sketch
+        self._workload_id = examples[0].workload_id
+        self._positions = [index for index, _ in examples[0].decisions]
+        self.directions = [_direction(sketch.instructions, i) for i in self._positions]
+        self._tilings: list[Tilings | None] = []
+        self.values: list[list[Any]] = []
+        for place, index in enumerate(self._positions):
+            seen = [program.decisions[place][1] for program in examples]
+            tiling, values = _values(sketch.instructions[index], seen)
+            self._tilings.append(tiling)
+            self.values.append(values)
+        self.sizes = np.array([len(values) for values in self.values], "int64")
+        self._index = [
+            {json.dumps(value): number for number, value in enumerate(values)}
+            for values in self.values
+        ]
+
+    def encode(self, programs: Sequence[Program]) -> Integers:
+        """Return int64 `n x d`; -1 where a value is in no list."""
+        rows = [
+            [
+                index.get(json.dumps(value), -1)
+                for index, (_, value) in zip(self._index, program.decisions, strict=True)
+            ]
+            for program in programs
+        ]
+        return np.array(rows, "int64").reshape(-1, len(self.values))
+
+    def decode(self, vectors: Integers) -> list[Program]:
+        """Return the programs of `n x d` vectors."""
+        return [
+            Program(
+                self._workload_id,
+                self.sketch.sketch_id,
+                [
+                    [position, values[choice]]
+                    for position, values, choice in zip(
+                        self._positions, self.values, row, strict=True
+                    )
+                ],
+            )
+            for row in vectors.tolist()
+        ]
+
+    def random(self, count: int, rng: np.random.Generator) -> Integers:
+        """Draw int64 `count x d`, every value of a decision alike."""
+        return (rng.random((count, len(self.sizes))) * self.sizes).astype("int64")
+
+    def mutate(
+        self, vectors: Integers, directions: Sequence[str], rng: np.random.Generator
+    ) -> Integers:
+        """Change one decision of each vector.
+
+        Parameters
+        ----------
+        vectors
+            int64 `n x d`.
+        directions
+            `n`: the direction in which each is changed. A tile size moves one prime factor to
+            another level, anything else takes another of its values. What cannot be changed
+            in its direction stays as it is.
+        rng
+            Decides which.
+        """
+        changed = vectors.copy()
+        wanted = np.asarray(directions)
+        for direction in np.unique(wanted):
+            places = [
+                place
+                for place, name in enumerate(self.directions)
+                if name == direction and self.sizes[place] > 1
+            ]
+            if not places:
+                continue
+            rows = np.flatnonzero(wanted == direction)
+            chosen = rng.choice(places, len(rows))
+            for place in places:
+                of_place = rows[chosen == place]
+                changed[of_place, place] = self._step(place, vectors[of_place, place], rng)
+        return changed
+
+    def crossover(self, one: Integers, other: Integers, rng: np.random.Generator) -> Integers:
+        """Mix `n` pairs of vectors, each decision from either parent (node by node, as Ansor)."""
+        return np.where(rng.random(one.shape) < 0.5, one, other)
+
+    def _step(self, place: int, choices: Integers, rng: np.random.Generator) -> Integers:
+        tiling = self._tilings[place]
+        if tiling is not None:
+            return tiling.step(choices, rng)
+        shift = 1 + (rng.random(len(choices)) * (self.sizes[place] - 1)).astype("int64")
+        return (choices + shift) % self.sizes[place]
+
+
+def _values(instruction: Any, seen: list[Any]) -> tuple[Tilings | None, list[Any]]:
+    kind, _, attributes, _ = instruction
+    if kind == "SamplePerfectTile":
+        levels, max_innermost = attributes[0], attributes[1]
+        extent = int(np.prod(seen[0], dtype="int64"))
+        ways = tilings(extent, levels, max_innermost if max_innermost > 0 else extent)
+        return ways, ways.factors.tolist()
+    if kind == "SampleCategorical":
+        return None, list(range(len(attributes[0])))
+    distinct = {json.dumps(value): value for value in seen}
+    return None, [distinct[text] for text in sorted(distinct)]
+
+
+def _direction(instructions: list[Any], index: int) -> str:
+    """Name what deciding an instruction otherwise would change."""
+    kind, inputs, attributes, outputs = instructions[index]
+    if kind == "SampleComputeLocation":
+        return "compute_location"
+    if kind == "Annotate":
+        return _ANNOTATIONS.get(attributes[0], str(attributes[0]))
+    if kind == "SampleCategorical":
+        return _use_of_category(instructions, outputs[0])
+    direction = tile_direction(instructions[index])
+    assert direction in TILE_DIRECTIONS, inputs
+    return direction
+
+
+def _use_of_category(instructions: list[Any], variable: str) -> str:
+    """Say what a category decides, from the annotation or the split that takes it."""
+    for kind, inputs, attributes, _ in instructions:
+        if kind == "Annotate" and variable in inputs:
+            name = str(attributes[0])
+            if name.startswith("meta_schedule.unroll"):
+                return "unroll"
+            return "vectorize" if name == "meta_schedule.cooperative_fetch" else name
+    return "thread_binding"
