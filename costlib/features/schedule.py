@@ -118,7 +118,7 @@ def schedule_batch(
     for sketch_id in np.unique(names):
         rows = np.flatnonzero(names == sketch_id)
         encoder = encoders[str(sketch_id)]
-        encoded = encoder.tokens([decisions[row] for row in rows])
+        encoded = encoder.tokens([decisions[int(row)] for row in rows])
         contexts[rows, len(context) :] = encoder.context
         for row, program in zip(rows, encoded, strict=True):
             tokens[row] = program

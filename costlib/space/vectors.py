@@ -97,7 +97,8 @@ class DecisionVectors:
 
     def random(self, count: int, rng: np.random.Generator) -> Integers:
         """Draw int64 `count x d`, every value of a decision alike."""
-        return (rng.random((count, len(self.sizes))) * self.sizes).astype("int64")
+        drawn = rng.random((count, len(self.sizes))) * self.sizes
+        return np.asarray(drawn, "int64")
 
     def mutate(
         self, vectors: Integers, directions: Sequence[str], rng: np.random.Generator
@@ -141,7 +142,7 @@ class DecisionVectors:
         if tiling is not None:
             return tiling.step(choices, rng)
         shift = 1 + (rng.random(len(choices)) * (self.sizes[place] - 1)).astype("int64")
-        return (choices + shift) % self.sizes[place]
+        return np.asarray((choices + shift) % self.sizes[place], "int64")
 
 
 def _values(instruction: Any, seen: list[Any]) -> tuple[Tilings | None, list[Any]]:

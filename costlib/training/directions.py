@@ -110,7 +110,8 @@ def direction_data(
             "collect them with a plan, see [mutations]"
         )
     table = table.with_columns(gain=_gain(table))
-    batches, gains, measured, groups, tasks = [], [], [], [], []
+    batches, gains, measured, groups = [], [], [], []
+    tasks: list[str] = []
     for (workload_id,), rows in table.group_by("workload_id", maintain_order=True):
         parents = rows.unique("parent_id", keep="first", maintain_order=True)
         place = {parent: number for number, parent in enumerate(parents["parent_id"])}
