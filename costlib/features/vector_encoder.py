@@ -1,0 +1,42 @@
+"""Schedules as tokens straight from decision vectors: a table look-up, no Python for each program."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from costlib.features.batch import FeatureBatch, Floats, Integers
+from costlib.features.schedule import ScheduleEncoder
+from costlib.space.vectors import DecisionVectors
+
+
+class VectorEncoder:
+    """Encodes vectors of :class:`costlib.space.vectors.DecisionVectors` for models of schedules.
+
+    The result is what :func:`costlib.features.schedule.schedule_batch` gives for the programs.
+
+    Parameters
+    ----------
+    vectors
+        The decisions of a sketch.
+    encoder
+        The encoder of its programs.
+    context
+        float32 `c`: describes task and hardware.
+    """
+
+    def __init__(self, vectors: DecisionVectors, encoder: ScheduleEncoder, context: Floats) -> None:
+        self._tables = []
+        for place, values in enumerate(vectors.values):
+            rows = np.zeros((len(values), len(vectors.values)), "int64")
+            rows[:, place] = np.arange(len(values))
+            programs = [program.decisions for program in vectors.decode(rows)]
+            self._tables.append(encoder.tokens(programs)[:, place])
+        self._context = np.concatenate([context, encoder.context])
+
+    def __call__(self, vectors: Integers) -> FeatureBatch:
+        """Encode int64 `n x d` as a batch with `d` tokens for each program."""
+        count, places = vectors.shape
+        tokens = [table[vectors[:, place]] for place, table in enumerate(self._tables)]
+        stores = np.stack(tokens, axis=1).reshape(count * places, -1)
+        offsets = np.arange(0, count * places + 1, places, dtype="int64")
+        return FeatureBatch(stores, offsets, np.tile(self._context, (count, 1)))
