@@ -20,6 +20,7 @@ import polars as pl
 
 from costlib.data.dataset import Dataset
 from costlib.models.base import CostModel
+from costlib.models.ensemble import EnsembleModel
 from costlib.models.gbdt import GbdtModel
 from costlib.models.mlp import MlpConfig, MlpModel
 from costlib.models.sequence import SequenceModel
@@ -39,6 +40,7 @@ MODELS: dict[str, Any] = {
     "mlp": MlpModel,
     "mlp, pairs across tasks": lambda: MlpModel(MlpConfig(pairs="batch")),
     "sequence": SequenceModel,
+    "ensemble": EnsembleModel,
 }
 FIGURES = ("top1", "top5", "top10", "pairwise_accuracy")
 

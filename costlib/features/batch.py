@@ -68,6 +68,13 @@ def concatenate(stores: Sequence[Floats], context: Floats) -> FeatureBatch:
     return FeatureBatch(np.concatenate(stores), offsets, context)
 
 
+def select(batch: FeatureBatch, chosen: np.ndarray[Any, np.dtype[np.bool_]]) -> FeatureBatch:
+    """Keep the programs where ``chosen``, bool `n`, is true."""
+    counts = np.diff(batch.offsets)
+    offsets = np.concatenate([[0], np.cumsum(counts[chosen])]).astype("int64")
+    return FeatureBatch(batch.stores[np.repeat(chosen, counts)], offsets, batch.context[chosen])
+
+
 def join(batches: Sequence[FeatureBatch]) -> FeatureBatch:
     """Append batches to one another."""
     shifts = np.cumsum([0, *(batch.offsets[-1] for batch in batches)])

@@ -1,4 +1,4 @@
-"""Schedules as tokens straight from decision vectors: a table look-up, no Python for each program."""
+"""Vectors of decisions as tokens, by table look-up: no Python for each program."""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@
 - :mod:`~costlib.models.statement_gbdt`: Ansor's trees over single statements;
 - :mod:`~costlib.models.mlp`: TenSet's neural network over statements;
 - :mod:`~costlib.models.sequence`: a transformer over decisions, which needs no lowering;
+- :mod:`~costlib.models.ensemble`: several of these, with an uncertainty;
+- :mod:`~costlib.models.direction`: which mutation pays;
 - :mod:`~costlib.models.residual`: a global model corrected by what a run measures.
 """
 
@@ -16,6 +18,7 @@ from costlib.errors import UnknownNameError
 from costlib.models.base import CostModel
 
 _CLASSES = {
+    "ensemble": "ensemble:EnsembleModel",
     "gbdt": "gbdt:GbdtModel",
     "gbdt-statements": "statement_gbdt:StatementGbdtModel",
     "mlp": "mlp:MlpModel",

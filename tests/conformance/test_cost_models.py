@@ -13,7 +13,7 @@ from costlib.features.batch import FeatureBatch, concatenate
 from costlib.models import model_class
 from costlib.models.base import CostModel
 
-MODELS = ("gbdt", "gbdt-statements", "mlp", "sequence")
+MODELS = ("ensemble", "gbdt", "gbdt-statements", "mlp", "sequence")
 STORE_COLUMNS = 12
 CONTEXT_COLUMNS = 3
 
@@ -127,7 +127,8 @@ def test_lengths_that_do_not_match(kind: str) -> None:
 @pytest.mark.parametrize("damage", [b"", b"\x00\xff garbage", b"tree\nnum_class=1\n"])
 def test_damaged_files_are_refused(fitted: CostModel, tmp_path: Path, damage: bytes) -> None:
     fitted.save(tmp_path)
-    for path in tmp_path.iterdir():
-        path.write_bytes(damage)
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            path.write_bytes(damage)
     with pytest.raises(BundleError):
         type(fitted).load(tmp_path)

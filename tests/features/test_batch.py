@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from costlib.features.batch import FeatureBatch, concatenate, join
+from costlib.features.batch import FeatureBatch, concatenate, join, select
 
 COLUMNS = 3
 STORES = st.lists(
@@ -39,3 +39,16 @@ def test_joined_batches_pool_like_their_parts(a: list[np.ndarray], b: list[np.nd
     joined = join([first, second])
     assert len(joined) == len(a) + len(b)
     np.testing.assert_array_equal(joined.pooled(), np.vstack([first.pooled(), second.pooled()]))
+
+
+def test_some_programs_of_a_batch() -> None:
+    rng = np.random.default_rng(0)
+    stores = [rng.normal(size=(n, 3)).astype("float32") for n in (2, 1, 4, 3)]
+    context = rng.normal(size=(4, 2)).astype("float32")
+    chosen = np.array([True, False, True, False])
+    some = select(concatenate(stores, context), chosen)
+    expected = concatenate([stores[0], stores[2]], context[[0, 2]])
+    np.testing.assert_array_equal(some.stores, expected.stores)
+    np.testing.assert_array_equal(some.offsets, expected.offsets)
+    np.testing.assert_array_equal(some.context, expected.context)
+    assert len(select(some, np.zeros(2, bool))) == 0
