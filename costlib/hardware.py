@@ -166,8 +166,7 @@ class Hardware(BaseModel):
         if not device.exist:
             reason = why_no_runtime() or "the driver lists none"
             raise TargetError(
-                "no CUDA device here; measuring needs one, local or over TVM RPC "
-                f"({reason}); for sketches, features and builds name an architecture: cuda:sm_80"
+                f"no CUDA device here; measuring needs one ({reason}); for sketches, features and builds name an architecture: cuda:sm_80"
             )
         return cls.cuda(
             "sm_" + str(device.compute_version).replace(".", ""),
