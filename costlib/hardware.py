@@ -166,7 +166,8 @@ class Hardware(BaseModel):
         if not device.exist:
             reason = why_no_runtime() or "the driver lists none"
             raise TargetError(
-                f"no CUDA device here; measuring needs one ({reason}); for sketches, features and builds name an architecture: cuda:sm_80"
+                f"no CUDA device here; measuring needs one ({reason}); "
+                "for sketches, features and builds name an architecture: cuda:sm_80"
             )
         return cls.cuda(
             "sm_" + str(device.compute_version).replace(".", ""),
