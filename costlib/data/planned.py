@@ -139,7 +139,7 @@ def collect_plan(
 
 def _parts(plan: CollectionPlan, entry: HardwarePlan, dataset: Dataset) -> list[_Part]:
     """What to measure on one hardware: training tasks, then held-out ones."""
-    hardware = hardware_of(entry)
+    hardware = find_hardware(entry.target, mcpu=entry.mcpu, num_cores=entry.cores)
     training = _tasks(plan.sources, dataset, hardware, plan.min_flops)
     parts = []
     if plan.held_out.networks:
@@ -156,11 +156,6 @@ def _parts(plan: CollectionPlan, entry: HardwarePlan, dataset: Dataset) -> list[
         what = f"training tasks on {hardware.hardware_id}"
         parts.insert(0, _Part(what, dataset.path, training, hardware, count, plan.mix))
     return parts
-
-
-def hardware_of(entry: HardwarePlan) -> Hardware:
-    """Return the hardware that an entry of a plan means on this machine."""
-    return find_hardware(entry.target, mcpu=entry.mcpu, num_cores=entry.cores)
 
 
 def _tasks(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import polars as pl
@@ -64,13 +64,6 @@ def recorded_tasks(dataset: Dataset, network: str, hardware: Hardware) -> list[T
 def task_of(row: dict[str, Any], hardware: Hardware) -> Task:
     """Return the task of a row of ``workloads``, to be compiled for ``hardware``."""
     return Task(row["name"], module_from_json(row["mod_json"]), hardware.target)
-
-
-def read_sketches(dataset: Dataset, sketch_ids: Sequence[str]) -> dict[str, Sketch]:
-    """Return sketches by their ids."""
-    table = dataset.scan("sketches").filter(pl.col("sketch_id").is_in(list(sketch_ids)))
-    rows = table.select("sketch_id", "instructions").collect().iter_rows()
-    return {sketch_id: Sketch.from_json(text) for sketch_id, text in rows}
 
 
 def _workload_row(task: Task) -> dict[str, Any]:

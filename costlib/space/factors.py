@@ -33,22 +33,14 @@ class Tilings:
         """How many ways there are."""
         return len(self.factors)
 
-    def find(self, tiles: Integers) -> Integers:
-        """Return which way each row of `n x levels` is, -1 for those that are none."""
-        known = {tuple(row): number for number, row in enumerate(self.factors.tolist())}
-        found = [known.get(tuple(row), -1) for row in np.atleast_2d(tiles).tolist()]
-        return np.array(found, "int64")
-
     def step(self, ways: Integers, rng: np.random.Generator) -> Integers:
         """Move each of `n` ways to a neighbour; one without stays where it is."""
         counts = np.diff(self.starts)[ways]
+        can_move = counts > 0
         chosen = self.starts[ways] + (rng.random(len(ways)) * counts).astype("int64")
-        moved = (
-            self.neighbours[np.minimum(chosen, max(len(self.neighbours) - 1, 0))]
-            if len(self.neighbours)
-            else ways
-        )
-        return np.where(counts > 0, moved, ways)
+        moved = ways.copy()
+        moved[can_move] = self.neighbours[chosen[can_move]]
+        return moved
 
 
 @functools.lru_cache(maxsize=4096)

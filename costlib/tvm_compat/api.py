@@ -36,8 +36,8 @@ def module_to_json(mod: Any) -> str:
 def module_from_json(text: str) -> Any:
     """Read a module that :func:`module_to_json` of this very TVM wrote.
 
-    ``tvm.ir.load_json`` would first look for traces of older releases, which takes ten times
-    as long as reading.
+    ``tvm.ir.load_json`` would first look for traces of older releases, which takes longer
+    than the reading.
     """
     from tvm_ffi.serialization import from_json_graph_str
 

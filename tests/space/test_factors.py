@@ -41,9 +41,3 @@ def test_a_loop_of_one_has_no_neighbours() -> None:
     ways = tilings(1, 3, 64)
     assert len(ways) == 1
     assert ways.step(np.zeros(4, "int64"), np.random.default_rng(0)).tolist() == [0] * 4
-
-
-def test_find() -> None:
-    ways = tilings(8, 2, 4)
-    assert ways.find(ways.factors).tolist() == list(range(len(ways)))
-    assert ways.find(np.array([[1, 8]])).tolist() == [-1]
