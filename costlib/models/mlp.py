@@ -7,48 +7,33 @@ torch.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
-from costlib.errors import BundleError
 from costlib.features.batch import FeatureBatch, Floats
 from costlib.models.base import CostModel, Scores, check_training_data
+from costlib.models.neural import NeuralConfig, load_weights, save_weights, train_to_rank
 from costlib.models.normalisation import Normalisation
-from costlib.models.task_batches import Rows, TaskBatches
+from costlib.models.task_batches import Rows
 
 _LAYERS = ("encoder0", "encoder1", "decoder0", "decoder1", "decoder2")
 
 
-class MlpConfig(BaseModel):
+class MlpConfig(NeuralConfig):
     """Settings of :class:`MlpModel`.
 
     Attributes
     ----------
     width
         Width of all hidden layers.
-    epochs
-        Passes over the training data.
-    learning_rate, weight_decay
-        Of AdamW; the rate falls to zero along a cosine.
-    programs_per_task, tasks_per_batch
-        A step takes so many programs of so many tasks.
     pairs
         Which programs of a batch are compared: those of one ``"task"``, or, as TenSet and TLP
         do, all of the ``"batch"``.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     width: int = 256
-    epochs: int = 60
-    learning_rate: float = 1e-3
-    weight_decay: float = 1e-2
-    programs_per_task: int = 32
-    tasks_per_batch: int = 16
     pairs: Literal["task", "batch"] = "task"
 
 
@@ -72,36 +57,21 @@ class MlpModel(CostModel):
         """Train from scratch; see :meth:`CostModel.fit`."""
         import torch
 
-        from costlib.models.ranking_loss import lambda_rank
-
         check_training_data(batch, labels, groups)
-        config = self.config
         norm = Normalisation.of(batch)
         stores = torch.from_numpy(norm.stores(batch.stores))
         context = torch.from_numpy(norm.context(batch.context))
-        targets = torch.from_numpy(labels.astype("float32"))
         generator = torch.Generator().manual_seed(seed)
-        network = _network(stores.shape[1], context.shape[1], config.width, generator)
-        batches = TaskBatches(
-            groups, config.epochs, config.programs_per_task, config.tasks_per_batch, seed
+        network = _network(stores.shape[1], context.shape[1], self.config.width, generator)
+
+        def score(rows: Rows) -> Any:
+            taken, owners = _stores_of(batch.offsets, rows)
+            return _forward(network, stores[taken], torch.from_numpy(owners), context[rows])
+
+        across_tasks = self.config.pairs == "batch"
+        self._weights = norm.arrays() | train_to_rank(
+            network, score, labels, groups, self.config, seed, across_tasks=across_tasks
         )
-        optimizer = torch.optim.AdamW(
-            network.values(), lr=config.learning_rate, weight_decay=config.weight_decay
-        )
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, len(batches))
-        for rows in batches:
-            taken, owners = _stores_of(batch.offsets, rows.ravel())
-            chosen = torch.from_numpy(rows.ravel())
-            scores = _forward(network, stores[taken], torch.from_numpy(owners), context[chosen])
-            shape = rows.shape if config.pairs == "task" else (1, rows.size)
-            loss = lambda_rank(scores.view(shape), targets[chosen].view(shape))
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            schedule.step()
-        self._weights = norm.arrays() | {
-            name: np.ascontiguousarray(value.detach().numpy()) for name, value in network.items()
-        }
 
     def predict(self, batch: FeatureBatch) -> Scores:
         """Score programs; float64 `n`."""
@@ -120,27 +90,15 @@ class MlpModel(CostModel):
 
     def save(self, folder: Path) -> None:
         """Write the weights and the settings."""
-        from safetensors.numpy import save_file
-
-        assert self._weights, "fit or load the model first"
-        save_file(self._weights, folder / "weights.safetensors")
-        (folder / "config.json").write_text(self.config.model_dump_json(indent=2) + "\n")
+        save_weights(folder, self._weights, self.config)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read what :meth:`save` wrote."""
-        from safetensors import SafetensorError
-        from safetensors.numpy import load_file
-
-        try:
-            model = cls(MlpConfig(**json.loads((folder / "config.json").read_text())))
-            model._weights = load_file(folder / "weights.safetensors")
-        except (OSError, ValueError, SafetensorError) as error:
-            reason = str(error).splitlines()[0]
-            raise BundleError(f"{folder} holds no MLP model: {reason}") from None
-        wanted = {*Normalisation.NAMES, *_parameter_names()}
-        if set(model._weights) != wanted:
-            raise BundleError(f"{folder} holds no MLP model: weights are missing or too many")
+        names = [*Normalisation.NAMES, *_parameter_names()]
+        weights, settings = load_weights(folder, cls.kind, names)
+        model = cls(MlpConfig(**settings))
+        model._weights = weights
         return model
 
     def _linear(self, layer: str, x: Floats) -> Floats:

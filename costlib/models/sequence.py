@@ -6,18 +6,16 @@ to lower one. Trained in torch by LambdaRank; scored in numpy.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
-from costlib.errors import BundleError
 from costlib.features.batch import FeatureBatch, Floats
 from costlib.models.base import CostModel, Scores, check_training_data
+from costlib.models.neural import NeuralConfig, load_weights, save_weights, train_to_rank
 from costlib.models.normalisation import Normalisation
-from costlib.models.task_batches import TaskBatches
+from costlib.models.task_batches import Rows
 
 MAX_TOKENS = 48
 """Decisions of a program that are looked at."""
@@ -25,26 +23,17 @@ MAX_TOKENS = 48
 _AT_ONCE = 4096
 
 
-class SequenceConfig(BaseModel):
+class SequenceConfig(NeuralConfig):
     """Settings of :class:`SequenceModel`.
 
     Attributes
     ----------
     width, heads
         Of the attention layer.
-    epochs, learning_rate, weight_decay, programs_per_task, tasks_per_batch
-        As for :class:`costlib.models.mlp.MlpConfig`.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     width: int = 64
     heads: int = 4
-    epochs: int = 60
-    learning_rate: float = 1e-3
-    weight_decay: float = 1e-2
-    programs_per_task: int = 32
-    tasks_per_batch: int = 16
 
 
 class SequenceModel(CostModel):
@@ -68,44 +57,28 @@ class SequenceModel(CostModel):
         """Train from scratch; see :meth:`CostModel.fit`."""
         import torch
 
-        from costlib.models.ranking_loss import lambda_rank
-
         check_training_data(batch, labels, groups)
-        config = self.config
         norm = Normalisation.of(batch)
         tokens, mask = (torch.from_numpy(x) for x in _padded(batch, norm.stores(batch.stores)))
         context = torch.from_numpy(norm.context(batch.context))
-        targets = torch.from_numpy(labels.astype("float32"))
         generator = torch.Generator().manual_seed(seed)
-        shapes = _shapes(tokens.shape[2], context.shape[1], config.width)
         network = {
             name: (
                 torch.randn(*shape, generator=generator) * shape[0] ** -0.5
                 if len(shape) > 1
                 else torch.zeros(*shape)
             ).requires_grad_()
-            for name, shape in shapes.items()
+            for name, shape in _shapes(tokens.shape[2], context.shape[1], self.config.width).items()
         }
-        batches = TaskBatches(
-            groups, config.epochs, config.programs_per_task, config.tasks_per_batch, seed
-        )
-        optimizer = torch.optim.AdamW(
-            network.values(), lr=config.learning_rate, weight_decay=config.weight_decay
-        )
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, len(batches))
-        for rows in batches:
-            chosen = torch.from_numpy(rows.ravel())
-            scores = _forward(
-                torch, network, tokens[chosen], mask[chosen], context[chosen], config.heads
+
+        def score(rows: Rows) -> Any:
+            return _forward(
+                torch, network, tokens[rows], mask[rows], context[rows], self.config.heads
             )
-            loss = lambda_rank(scores.view(rows.shape), targets[chosen].view(rows.shape))
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            schedule.step()
-        self._weights = norm.arrays() | {
-            name: np.ascontiguousarray(value.detach().numpy()) for name, value in network.items()
-        }
+
+        self._weights = norm.arrays() | train_to_rank(
+            network, score, labels, groups, self.config, seed
+        )
 
     def predict(self, batch: FeatureBatch) -> Scores:
         """Score programs; float64 `n`."""
@@ -130,26 +103,15 @@ class SequenceModel(CostModel):
 
     def save(self, folder: Path) -> None:
         """Write the weights and the settings."""
-        from safetensors.numpy import save_file
-
-        assert self._weights, "fit or load the model first"
-        save_file(self._weights, folder / "weights.safetensors")
-        (folder / "config.json").write_text(self.config.model_dump_json(indent=2) + "\n")
+        save_weights(folder, self._weights, self.config)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read what :meth:`save` wrote."""
-        from safetensors import SafetensorError
-        from safetensors.numpy import load_file
-
-        try:
-            model = cls(SequenceConfig(**json.loads((folder / "config.json").read_text())))
-            model._weights = load_file(folder / "weights.safetensors")
-        except (OSError, ValueError, SafetensorError) as error:
-            reason = str(error).splitlines()[0]
-            raise BundleError(f"{folder} holds no sequence model: {reason}") from None
-        if set(model._weights) != {*Normalisation.NAMES, *_shapes(1, 1, 1)}:
-            raise BundleError(f"{folder} holds no sequence model: weights are missing or too many")
+        names = [*Normalisation.NAMES, *_shapes(1, 1, 1)]
+        weights, settings = load_weights(folder, cls.kind, names)
+        model = cls(SequenceConfig(**settings))
+        model._weights = weights
         return model
 
 

@@ -1,0 +1,132 @@
+"""What the neural models share: settings, the training loop, the files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from costlib.errors import BundleError
+from costlib.features.batch import Floats
+from costlib.models.base import Scores
+from costlib.models.task_batches import Rows, TaskBatches
+
+_WEIGHTS = "weights.safetensors"
+_CONFIG = "config.json"
+
+
+class NeuralConfig(BaseModel):
+    """Settings of a neural model's training.
+
+    Attributes
+    ----------
+    epochs
+        Passes over the training data.
+    learning_rate, weight_decay
+        Of AdamW; the rate falls to zero along a cosine.
+    programs_per_task, tasks_per_batch
+        A step takes so many programs of so many tasks.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    epochs: int = 60
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-2
+    programs_per_task: int = 32
+    tasks_per_batch: int = 16
+
+
+def train_to_rank(
+    network: Mapping[str, Any],
+    score: Callable[[Rows], Any],
+    labels: Scores,
+    groups: Rows,
+    config: NeuralConfig,
+    seed: int,
+    *,
+    across_tasks: bool = False,
+) -> dict[str, Floats]:
+    """Train a network by LambdaRank.
+
+    Parameters
+    ----------
+    network
+        Its parameters, torch tensors by name.
+    score
+        Scores the programs of int64 `k` rows with these parameters.
+    labels, groups
+        See :meth:`costlib.models.base.CostModel.fit`.
+    config, seed
+        How, and which batches are drawn.
+    across_tasks
+        Compare all programs of a batch, not only those of one task.
+
+    Returns
+    -------
+    dict
+        The trained parameters, float32 by name.
+    """
+    import torch
+
+    from costlib.models.ranking_loss import lambda_rank
+
+    targets = torch.from_numpy(labels.astype("float32"))
+    batches = TaskBatches(
+        groups, config.epochs, config.programs_per_task, config.tasks_per_batch, seed
+    )
+    optimizer = torch.optim.AdamW(
+        network.values(), lr=config.learning_rate, weight_decay=config.weight_decay
+    )
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, len(batches))
+    for rows in batches:
+        shape = (1, rows.size) if across_tasks else rows.shape
+        chosen = torch.from_numpy(rows.ravel())
+        loss = lambda_rank(score(rows.ravel()).view(shape), targets[chosen].view(shape))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    return {name: np.ascontiguousarray(value.detach().numpy()) for name, value in network.items()}
+
+
+def save_weights(folder: Path, weights: dict[str, Floats], config: NeuralConfig) -> None:
+    """Write weights and settings into an existing folder."""
+    from safetensors.numpy import save_file
+
+    assert weights, "fit or load the model first"
+    save_file(weights, folder / _WEIGHTS)
+    (folder / _CONFIG).write_text(config.model_dump_json(indent=2) + "\n")
+
+
+def load_weights(
+    folder: Path, kind: str, names: Collection[str]
+) -> tuple[dict[str, Floats], dict[str, Any]]:
+    """Read what :func:`save_weights` wrote.
+
+    Returns
+    -------
+    weights, settings
+        The weights, exactly those of ``names``, and the fields of the settings.
+
+    Raises
+    ------
+    BundleError
+        They are not there, or are no such model's.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        settings: dict[str, Any] = json.loads((folder / _CONFIG).read_text())
+        weights: dict[str, Floats] = load_file(folder / _WEIGHTS)
+    except (OSError, ValueError, SafetensorError) as error:
+        reason = str(error).splitlines()[0]
+        raise BundleError(f"{folder} holds no {kind} model: {reason}") from None
+    if set(weights) != set(names) or not isinstance(settings, dict):
+        raise BundleError(f"{folder} holds no {kind} model: weights are missing or too many")
+    return weights, settings
