@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 from scipy.special import comb
+from scipy.stats import rankdata
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -113,3 +114,11 @@ def pairwise_accuracy(scores: Floats, latency_s: Floats) -> float:
     higher = scores[:, None] > scores[None, :]
     equal = scores[:, None] == scores[None, :]
     return float((higher[faster] + 0.5 * equal[faster]).mean())
+
+
+def rank_correlation(scores: Floats, latency_s: Floats) -> float:
+    """Return Spearman's correlation of scores and throughputs; NaN if either is constant."""
+    ranks = rankdata(scores), rankdata(-latency_s)
+    if any(np.ptp(one) == 0 for one in ranks):
+        return float("nan")
+    return float(np.corrcoef(*ranks)[0, 1])

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
 from costlib.training.assemble import TrainingData
-from costlib.training.metrics import expected_best, pairwise_accuracy, top_k
+from costlib.training.metrics import expected_best, pairwise_accuracy, rank_correlation, top_k
 
 KS = (1, 5, 10)
 
@@ -39,6 +39,8 @@ class NetworkMetrics(BaseModel):
         What k programs picked at random get, in expectation.
     pairwise_accuracy
         Share of pairs of programs of one task in the right order, averaged over tasks.
+    rank_correlation
+        Spearman's, of scores and throughputs within a task, averaged over tasks.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -52,6 +54,7 @@ class NetworkMetrics(BaseModel):
     random_top5: float
     random_top10: float
     pairwise_accuracy: float
+    rank_correlation: float
 
 
 class ProtocolMetrics(NetworkMetrics):
@@ -88,6 +91,9 @@ class _Tasks:
         self.pairwise = np.array(
             [pairwise_accuracy(scores[r], s) for r, s in zip(members, latencies, strict=True)]
         )
+        self.correlation = np.array(
+            [rank_correlation(scores[r], s) for r, s in zip(members, latencies, strict=True)]
+        )
 
     def metrics(self, tasks: np.ndarray[Any, Any], weights: Floats) -> NetworkMetrics:
         best = float(weights @ self.best[tasks])
@@ -101,6 +107,7 @@ class _Tasks:
             **{f"top{k}": share(self.ranked[k]) for k in KS},
             **{f"random_top{k}": share(self.random[k]) for k in KS},
             pairwise_accuracy=float(np.nanmean(self.pairwise[tasks])),
+            rank_correlation=float(np.nanmean(self.correlation[tasks])),
         )
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costlib.training.metrics import evaluate_scores, expected_best, top_k
+from costlib.training.metrics import evaluate_scores, expected_best, rank_correlation, top_k
 
 LATENCIES = st.lists(st.floats(1e-3, 1.0), min_size=1, max_size=7).map(np.array)
 
@@ -48,3 +48,9 @@ def test_equal_scores_are_guessing(latency_s: np.ndarray) -> None:
 
 def test_top_k_takes_the_highest_scores() -> None:
     assert top_k(np.array([1.0, 3.0, 2.0]), np.array([1.0, 5.0, 4.0]), 2) == 4.0
+
+
+def test_rank_correlation_is_spearmans() -> None:
+    assert rank_correlation(np.array([3.0, 2.0, 1.0]), np.array([1.0, 5.0, 9.0])) == 1
+    assert rank_correlation(np.array([1.0, 2.0, 3.0]), np.array([1.0, 5.0, 9.0])) == -1
+    assert np.isnan(rank_correlation(np.zeros(3), np.array([1.0, 5.0, 9.0])))

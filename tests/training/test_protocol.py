@@ -40,6 +40,7 @@ def test_a_perfect_model() -> None:
     assert metrics.hardware == "cpu"
     for one in (metrics, metrics.pooled, *metrics.networks.values()):
         assert (one.top1, one.top5, one.top10, one.pairwise_accuracy) == (1, 1, 1, 1)
+        assert one.rank_correlation == pytest.approx(1)
         assert one.random_top1 < 1
 
 
