@@ -1,8 +1,9 @@
 """A bundle on disk: a cost model, what it was trained on, and the hash of every file.
 
-``bundle.json`` names all files of the folder with their SHA-256; the model lies under
-``model/``, the prior bank, if there is one, under ``priors/``. Text, JSON, safetensors and
-parquet only: nothing that is read can execute.
+``bundle.json`` names all files of the folder with their SHA-256. The model lies under ``model/``;
+what else there is, under ``draft/`` (a model of schedules, for a first look at many candidates),
+``directions/`` (which mutation pays) and ``priors/`` (the best programs known). Text, JSON,
+safetensors and parquet only: nothing that is read can execute.
 """
 
 from __future__ import annotations
@@ -23,15 +24,19 @@ from costlib.data.parts import storage_errors
 from costlib.errors import BundleError
 from costlib.features.version import FEATURE_VERSION
 from costlib.hardware import Hardware
+from costlib.hub.card import model_card
 from costlib.hub.priors import PriorBank
 from costlib.models import model_class
 from costlib.models.base import CostModel
+from costlib.models.direction import DirectionModel
 from costlib.schema import CanaryTimes
 
 FORMAT_VERSION = 1
 MANIFEST = "bundle.json"
 CARD = "README.md"
 _MODEL = "model"
+_DRAFT = "draft"
+_DIRECTIONS = "directions"
 _PRIORS = "priors"
 
 
@@ -80,6 +85,7 @@ class Manifest(BaseModel):
     created: str
     command: str
     model_kind: str
+    draft_kind: str | None = None
     seed: int
     hardware: tuple[HardwareEntry, ...]
     trained_on: TrainedOn
@@ -89,11 +95,25 @@ class Manifest(BaseModel):
 
 @dataclass(frozen=True)
 class Bundle:
-    """A loaded bundle: its model, its prior bank and everything its manifest says."""
+    """A loaded bundle and everything its manifest says.
+
+    Attributes
+    ----------
+    model
+        The cost model.
+    draft
+        A model of the ``"schedule"`` view that scores thousands of candidates at once.
+    directions
+        Which mutation pays.
+    priors
+        The best programs known.
+    """
 
     model: CostModel
     manifest: Manifest
     path: Path
+    draft: CostModel | None = None
+    directions: DirectionModel | None = None
     priors: PriorBank | None = None
 
     @property
@@ -131,16 +151,25 @@ class Bundle:
         manifest = read_manifest(path)
         for name, digest in manifest.files.items():
             _check_file(path, name, digest)
-        model = model_class(manifest.model_kind).load(path / _MODEL)
-        has_priors = any(PurePosixPath(name).parts[0] == _PRIORS for name in manifest.files)
-        return cls(model, manifest, path, PriorBank.load(path / _PRIORS) if has_priors else None)
+        parts = {PurePosixPath(name).parts[0] for name in manifest.files}
+        draft = manifest.draft_kind
+        return cls(
+            model_class(manifest.model_kind).load(path / _MODEL),
+            manifest,
+            path,
+            draft=None if draft is None else model_class(draft).load(path / _DRAFT),
+            directions=DirectionModel.load(path / _DIRECTIONS) if _DIRECTIONS in parts else None,
+            priors=PriorBank.load(path / _PRIORS) if _PRIORS in parts else None,
+        )
 
 
 def save_bundle(
     out: str | Path,
     model: CostModel,
-    priors: PriorBank | None = None,
     *,
+    draft: CostModel | None = None,
+    directions: DirectionModel | None = None,
+    priors: PriorBank | None = None,
     command: str,
     seed: int,
     hardware: tuple[HardwareEntry, ...],
@@ -155,8 +184,8 @@ def save_bundle(
         The bundle's folder; its last part is the bundle's name.
     model
         A fitted model.
-    priors
-        A prior bank.
+    draft, directions, priors
+        See :class:`Bundle`.
     command
         The command that makes this bundle again.
     seed, hardware, trained_on, metrics
@@ -169,11 +198,11 @@ def save_bundle(
         out.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
         try:
-            (scratch / _MODEL).mkdir()
-            model.save(scratch / _MODEL)
-            if priors is not None:
-                (scratch / _PRIORS).mkdir()
-                priors.save(scratch / _PRIORS)
+            parts = {_MODEL: model, _DRAFT: draft, _DIRECTIONS: directions, _PRIORS: priors}
+            for folder, part in parts.items():
+                if part is not None:
+                    (scratch / folder).mkdir()
+                    part.save(scratch / folder)
             manifest = Manifest(
                 format_version=FORMAT_VERSION,
                 name=out.name,
@@ -182,6 +211,7 @@ def save_bundle(
                 created=datetime.now(UTC).isoformat(timespec="seconds"),
                 command=command,
                 model_kind=model.kind,
+                draft_kind=None if draft is None else draft.kind,
                 seed=seed,
                 hardware=hardware,
                 trained_on=trained_on,
@@ -192,7 +222,7 @@ def save_bundle(
                     if file.is_file()
                 },
             )
-            (scratch / CARD).write_text(_card(manifest))
+            (scratch / CARD).write_text(model_card(manifest))
             (scratch / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n")
             scratch.chmod(0o755)
             if out.exists():
@@ -253,55 +283,3 @@ def _check_file(path: Path, name: str, digest: str) -> None:
 def _sha256(file: Path) -> str:
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _card(manifest: Manifest) -> str:
-    """The model card, with Hugging Face's front matter."""
-    hardware = "\n".join(
-        f"- `{e.hardware.hardware_id}` ({e.hardware.model})" for e in manifest.hardware
-    )
-    data = manifest.trained_on
-    return f"""---
-license: apache-2.0
-library_name: costlib
-tags: [tvm, cost-model, autotuning]
----
-
-# {manifest.name}
-
-A `{manifest.model_kind}` cost model for Apache TVM programs, features `{manifest.feature_version}`,
-made by costlib {manifest.costlib_version} with
-
-    {manifest.command}
-
-Trained on {data.programs} programs of {data.tasks} tasks (dataset `{data.dataset}`), measured on
-
-{hardware}
-
-Judged on {len(data.held_out)} tasks that it was not trained on:
-
-{_figures(manifest.metrics)}
-Scores rank programs of one task on one hardware; they are not latencies. On hardware that is
-not listed, expect the ranking to be worse.
-"""
-
-
-def _figures(metrics: dict[str, Any]) -> str:
-    """The metrics as tables: what holds for all, and a column for each network."""
-    scalars = {name: value for name, value in metrics.items() if not isinstance(value, dict)}
-    text = _table(["metric", "value"], [[name, value] for name, value in scalars.items()])
-    networks = metrics.get("networks", {})
-    if networks:
-        columns = {**networks, "pooled": metrics["pooled"]}
-        names = list(metrics["pooled"])
-        rows = [[name, *(one[name] for one in columns.values())] for name in names]
-        text += "\n" + _table(["metric", *columns], rows)
-    return text
-
-
-def _table(columns: list[str], rows: list[list[Any]]) -> str:
-    cells = [
-        [f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows
-    ]
-    lines = [columns, ["---"] * len(columns), *cells]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -9,7 +9,11 @@ from pathlib import Path
 from costlib.data.dataset import Dataset
 from costlib.hub.bundle import Bundle, HardwareEntry, TrainedOn, save_bundle
 from costlib.hub.collect_priors import collect_priors
+from costlib.training.directions import fit_directions
 from costlib.training.fit import fit_model
+
+_DRAFT = "sequence"
+"""Kind of the model that takes a first look at candidates."""
 
 
 def train(
@@ -21,7 +25,10 @@ def train(
     seed: int = 0,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Bundle:
-    """Train a cost model and save it as a bundle, with the best programs as its prior bank.
+    """Train a cost model, and what else a search makes use of, and save them as a bundle.
+
+    Beside the model: a model of schedules, a classifier of mutation directions if the dataset
+    has mutation records, and the best programs as a prior bank.
 
     Parameters
     ----------
@@ -36,6 +43,14 @@ def train(
     fitted = fit_model(
         dataset, kind=kind, held_out_share=held_out_share, seed=seed, on_progress=on_progress
     )
+    draft = fit_model(dataset, kind=_DRAFT, held_out_share=held_out_share, seed=seed)
+    metrics = fitted.metrics.model_dump() | {
+        "near_duplicates_removed": fitted.removed,
+        "draft": draft.metrics.model_dump(),
+    }
+    directions = fit_directions(dataset, only=draft.trained, seed=seed)
+    if directions is not None:
+        metrics["directions"] = directions[1].model_dump()
     command = ["costlib", "train", str(dataset.path), "--out", str(out), "--model", kind]
     if held_out_share is not None:
         command += ["--held-out", str(held_out_share)]
@@ -47,7 +62,9 @@ def train(
     return save_bundle(
         out,
         fitted.model,
-        collect_priors(dataset),
+        draft=draft.model,
+        directions=None if directions is None else directions[0],
+        priors=collect_priors(dataset),
         command=shlex.join(command),
         seed=seed,
         hardware=hardware,
@@ -58,5 +75,5 @@ def train(
             trained=fitted.trained,
             held_out=fitted.held_out,
         ),
-        metrics=fitted.metrics.model_dump() | {"near_duplicates_removed": fitted.removed},
+        metrics=metrics,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
-from costlib.features.batch import FeatureBatch, join
+from costlib.features.batch import FeatureBatch, join, select
 from costlib.features.per_store import context_features
 from costlib.features.schedule import ScheduleEncoder, schedule_batch
 from costlib.models.direction import DIRECTIONS, DirectionModel
@@ -23,6 +23,10 @@ _STOCK = {"compute_location": 0.05, "unroll": 0.03, "parallel": 0.02, "thread_bi
 
 _LEAST_PAIRS = 20
 """Measured pairs that it takes to bring differences of scores to the scale of speed-ups."""
+
+_JUDGED_EVERY = 5
+_LEAST_PROGRAMS = 20
+"""A classifier of fewer says nothing."""
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -135,6 +139,50 @@ def direction_data(
         np.concatenate(groups),
         tasks,
     )
+
+
+def fit_directions(
+    dataset: Dataset, *, only: Collection[str] | None = None, seed: int = 0
+) -> tuple[DirectionModel, DirectionMetrics] | None:
+    """Train on the hardware with the most mutation records, ``None`` if there are too few.
+
+    Parameters
+    ----------
+    dataset, only
+        See :func:`direction_data`.
+    seed
+        Of the trees.
+
+    Returns
+    -------
+    model, metrics
+        The model has seen all tasks; the metrics are those of a model that was not shown every
+        fifth of them, on these.
+    """
+    counts = dataset.scan("mutations").group_by("hardware").agg(pl.len())
+    ranked = counts.sort("len", "hardware", descending=True).collect()["hardware"]
+    if ranked.is_empty():
+        return None
+    data = direction_data(dataset, ranked[0], only)
+    judged = data.groups % _JUDGED_EVERY == _JUDGED_EVERY - 1
+    if min(_comparable(data, judged), _comparable(data, ~judged)) < _LEAST_PROGRAMS:
+        return None
+    partial, model = DirectionModel(), DirectionModel()
+    partial.fit(select(data.batch, ~judged), data.gains[~judged], data.groups[~judged], seed=seed)
+    model.fit(data.batch, data.gains, data.groups, seed=seed)
+    unseen = replace(
+        data,
+        batch=select(data.batch, judged),
+        gains=data.gains[judged],
+        measured=data.measured[judged],
+        groups=data.groups[judged],
+    )
+    return model, evaluate_directions(partial, unseen)
+
+
+def _comparable(data: DirectionData, chosen: np.ndarray[Any, Any]) -> int:
+    """Programs that were changed in two directions or more."""
+    return int(((~np.isnan(data.gains[chosen])).sum(1) >= 2).sum())
 
 
 def evaluate_directions(model: DirectionModel, data: DirectionData) -> DirectionMetrics:

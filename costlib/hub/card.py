@@ -1,0 +1,64 @@
+"""The model card of a bundle, with Hugging Face's front matter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from costlib.hub.bundle import Manifest
+
+
+def model_card(manifest: Manifest) -> str:
+    """Write the card of a bundle."""
+    hardware = "\n".join(
+        f"- `{e.hardware.hardware_id}` ({e.hardware.model})" for e in manifest.hardware
+    )
+    data = manifest.trained_on
+    return f"""---
+license: apache-2.0
+library_name: costlib
+tags: [tvm, cost-model, autotuning]
+---
+
+# {manifest.name}
+
+A `{manifest.model_kind}` cost model for Apache TVM programs, features `{manifest.feature_version}`,
+made by costlib {manifest.costlib_version} with
+
+    {manifest.command}
+
+Trained on {data.programs} programs of {data.tasks} tasks (dataset `{data.dataset}`), measured on
+
+{hardware}
+
+Judged on {len(data.held_out)} tasks that it was not trained on:
+
+{_figures(manifest.metrics)}
+Scores rank programs of one task on one hardware; they are not latencies. On hardware that is
+not listed, expect the ranking to be worse.
+"""
+
+
+def _figures(metrics: dict[str, Any]) -> str:
+    """The metrics as tables: what holds for all, and a column for each network."""
+    scalars = {name: value for name, value in metrics.items() if not isinstance(value, dict)}
+    text = _table(["metric", "value"], [[name, value] for name, value in scalars.items()])
+    networks = metrics.get("networks", {})
+    if networks:
+        columns = {**networks, "pooled": metrics["pooled"]}
+        names = list(metrics["pooled"])
+        rows = [[name, *(one[name] for one in columns.values())] for name in names]
+        text += "\n" + _table(["metric", *columns], rows)
+    for part, title in (("draft", "The model of schedules"), ("directions", "Mutation directions")):
+        if part in metrics:
+            rows = [[k, v] for k, v in metrics[part].items() if not isinstance(v, dict)]
+            text += f"\n{title}:\n\n" + _table(["metric", "value"], rows)
+    return text
+
+
+def _table(columns: list[str], rows: list[list[Any]]) -> str:
+    cells = [
+        [f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows
+    ]
+    lines = [columns, ["---"] * len(columns), *cells]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
