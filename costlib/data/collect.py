@@ -10,9 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -20,12 +18,13 @@ from costlib.data.claims import claimed
 from costlib.data.dataset import Dataset
 from costlib.data.parts import PART_PATTERN
 from costlib.data.plan import Mix
-from costlib.data.proposals import Draw, Scorer, TaskState, draw
+from costlib.data.proposals import Scorer, TaskState, draw
+from costlib.data.records import measurement_row
 from costlib.data.task_tables import register_sketches, register_workloads
 from costlib.errors import InputError
 from costlib.hardware import Hardware
 from costlib.measure.config import MeasureConfig
-from costlib.measure.measurer import Measurement, Measurer
+from costlib.measure.measurer import Measurer
 from costlib.schema import Origin
 from costlib.space.program import Program
 from costlib.workloads.task import Task
@@ -189,7 +188,10 @@ class _Collection:
         draws = draw(state, wanted, self.mix, self.score, self.seed)
         state.exhausted = len(draws) < wanted
         measurements = measurer.measure(state.task, [d.candidate for d in draws], state.best_s)
-        rows = [_row(m, d, self.seed) for m, d in zip(measurements, draws, strict=True)]
+        rows = [
+            measurement_row(m, self.seed, d.origin, d.parent_id, d.direction)
+            for m, d in zip(measurements, draws, strict=True)
+        ]
         self.dataset.append_measurements(self.hardware.hardware_id, rows)
         self.recall()
         self.failed += sum(m.latency_s is None for m in measurements)
@@ -211,26 +213,3 @@ def _tunable(tasks: Sequence[Task]) -> list[TaskState]:
         distinct.setdefault(task.workload_id, task)
     states = (TaskState(task) for task in distinct.values())
     return [state for state in states if state.space.is_tunable]
-
-
-def _row(measurement: Measurement, draw: Draw, seed: int) -> dict[str, Any]:
-    program = measurement.program
-    return {
-        "program_id": program.program_id,
-        "workload_id": program.workload_id,
-        "sketch_id": program.sketch_id,
-        "decisions": program.decisions_json(),
-        "status": str(measurement.status),
-        "latency_s": measurement.latency_s,
-        "run_secs": list(measurement.run_secs),
-        "canary_compute": list(measurement.canary_compute),
-        "canary_memory": list(measurement.canary_memory),
-        "raced": measurement.raced,
-        "build_secs": measurement.build_secs,
-        "error": measurement.error,
-        "origin": str(draw.origin),
-        "parent_id": draw.parent_id,
-        "direction": draw.direction,
-        "seed": seed,
-        "measured_at": datetime.now(UTC),
-    }

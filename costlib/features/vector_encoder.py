@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from costlib.features.batch import FeatureBatch, Floats, Integers
-from costlib.features.schedule import ScheduleEncoder
+from costlib.features.schedule import TOKEN_FEATURES, ScheduleEncoder
 from costlib.space.vectors import DecisionVectors
 
 
@@ -34,9 +34,11 @@ class VectorEncoder:
         self._context = np.concatenate([context, encoder.context])
 
     def __call__(self, vectors: Integers) -> FeatureBatch:
-        """Encode int64 `n x d` as a batch with `d` tokens for each program."""
-        count, places = vectors.shape
+        """Encode int64 `n x d` as a batch with `d` tokens for each program, one if `d` is 0."""
+        count = len(vectors)
         tokens = [table[vectors[:, place]] for place, table in enumerate(self._tables)]
+        tokens = tokens or [np.zeros((count, TOKEN_FEATURES), "float32")]
+        places = len(tokens)
         stores = np.stack(tokens, axis=1).reshape(count * places, -1)
         offsets = np.arange(0, count * places + 1, places, dtype="int64")
         return FeatureBatch(stores, offsets, np.tile(self._context, (count, 1)))

@@ -114,7 +114,7 @@ class PriorBank:
             Prior(
                 row["sketch_id"],
                 json.loads(row["decisions"]),
-                _similarity(extents, row["extents"]),
+                similarity(extents, row["extents"]),
                 row["rank"],
                 row["hardware"],
                 tuple(row["extents"]),
@@ -144,7 +144,8 @@ class PriorBank:
         return cls(table)
 
 
-def _similarity(one: Sequence[int], other: Sequence[int]) -> float:
+def similarity(one: Sequence[int], other: Sequence[int]) -> float:
+    """Return the cosine of two tasks' extents on a log scale, 1 if they are equal."""
     a, b = (np.log2(np.asarray(extents, "float64") + 1) for extents in (one, other))
     norm = float(np.linalg.norm(a) * np.linalg.norm(b))
     return float(a @ b) / norm if norm else 1.0

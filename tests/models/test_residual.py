@@ -49,3 +49,19 @@ def test_a_handful_of_measurements_changes_nothing(count: int) -> None:
     batch, latency_s = programs(count, seed=0)
     model.refit(batch, latency_s, np.zeros(count, "int64"))
     np.testing.assert_array_equal(model.predict(batch), np.zeros(count))
+
+
+class Right(Indifferent):
+    """Knows the latency."""
+
+    def predict(self, batch: FeatureBatch) -> Scores:
+        return np.asarray(-batch.stores[:, 0], "float64")
+
+
+def test_a_right_model_is_left_as_it_is() -> None:
+    model = CorrectedModel(Right())
+    batch, latency_s = programs(100, seed=0)
+    model.refit(batch, latency_s, np.zeros(100, "int64"))
+    assert model.share == 0
+    unseen, _ = programs(60, seed=1)
+    np.testing.assert_array_equal(model.predict(unseen), Right().predict(unseen))

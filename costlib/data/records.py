@@ -1,0 +1,49 @@
+"""A measurement as a row of a dataset."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from costlib.measure.measurer import Measurement
+from costlib.schema import Origin
+
+
+def measurement_row(
+    measurement: Measurement,
+    seed: int,
+    origin: Origin,
+    parent_id: str | None = None,
+    direction: str | None = None,
+) -> dict[str, Any]:
+    """Return a row for :meth:`costlib.data.dataset.Dataset.append_measurements`.
+
+    Parameters
+    ----------
+    measurement
+        What was measured, now.
+    seed
+        Of the collection or the run.
+    origin, parent_id, direction
+        How the program was made.
+    """
+    program = measurement.program
+    return {
+        "program_id": program.program_id,
+        "workload_id": program.workload_id,
+        "sketch_id": program.sketch_id,
+        "decisions": program.decisions_json(),
+        "status": str(measurement.status),
+        "latency_s": measurement.latency_s,
+        "run_secs": list(measurement.run_secs),
+        "canary_compute": list(measurement.canary_compute),
+        "canary_memory": list(measurement.canary_memory),
+        "raced": measurement.raced,
+        "build_secs": measurement.build_secs,
+        "error": measurement.error,
+        "origin": str(origin),
+        "parent_id": parent_id,
+        "direction": direction,
+        "seed": seed,
+        "measured_at": datetime.now(UTC),
+    }

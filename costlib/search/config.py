@@ -1,0 +1,60 @@
+"""Settings of costlib's search; every part of it can be switched off."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class SearchConfig(BaseModel):
+    """How programs are proposed.
+
+    Attributes
+    ----------
+    batch
+        Programs of a task that are measured between two rounds of search.
+    population, generations
+        Vectors of decisions that evolve, and how often they are replaced.
+    survivors
+        So many candidates are lowered, and scored by the exact model, for each that is measured.
+    crossover
+        Share of the children that have two parents.
+    epsilon
+        Share of a batch that is drawn at random.
+    diversity
+        What a decision that no other program of the batch has made is worth, in standard
+        deviations of the candidates' scores.
+    draft
+        Let the bundle's model of schedules guide the evolution; otherwise the exact model scores a
+        random part of the population.
+    directions
+        Mutate in the direction that the bundle's classifier expects most of; otherwise with
+        MetaSchedule's probabilities.
+    direction_temperature
+        How much less likely a direction is with an expected speed-up that is lower by its factor
+        e.
+    sketch_selection
+        Explore all sketches, then keep mostly to the best one; otherwise all alike, always.
+    diffusion
+        Start from the programs of look-alike tasks of the same run.
+    bank
+        Start from the bundle's prior bank, and from the memory of earlier runs.
+    correction
+        Correct the models by what the run measures.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    batch: int = Field(8, ge=1)
+    population: int = Field(512, ge=8)
+    generations: int = Field(4, ge=0)
+    survivors: int = Field(4, ge=1)
+    crossover: float = Field(0.2, ge=0, le=1)
+    epsilon: float = Field(0.1, ge=0, le=1)
+    diversity: float = Field(0.2, ge=0)
+    draft: bool = True
+    directions: bool = True
+    direction_temperature: float = Field(0.2, gt=0)
+    sketch_selection: bool = True
+    diffusion: bool = True
+    bank: bool = True
+    correction: bool = True

@@ -1,0 +1,108 @@
+"""The models of a bundle while a run goes on: corrected by what the run measures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from costlib.features.batch import FeatureBatch, join
+from costlib.hub.bundle import Bundle
+from costlib.models.residual import CorrectedModel
+from costlib.search.config import SearchConfig
+from costlib.training.directions import stock_probabilities
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
+
+_LEAST_CHANCE = 0.02
+"""Of any direction that is allowed, so that none is forgotten."""
+
+
+class RunModel:
+    """Scores candidates of all tasks of a run, roughly by their schedules or exactly.
+
+    Parameters
+    ----------
+    bundle
+        The pretrained bundle; without one nothing is known before something is measured.
+    config
+        What to make use of.
+    seed
+        Seed of the corrections.
+    """
+
+    def __init__(self, bundle: Bundle | None, config: SearchConfig, seed: int = 0) -> None:
+        self._config = config
+        self._exact = CorrectedModel(bundle.statement_model() if bundle else Nothing(), seed=seed)
+        draft = bundle.draft if bundle else Nothing()
+        self._draft = CorrectedModel(draft, seed=seed) if draft and config.draft else None
+        self._directions = bundle.directions if bundle and config.directions else None
+        self._seen: list[tuple[FeatureBatch, FeatureBatch]] = []
+        self._latency_s: list[Floats] = []
+        self._groups: list[Floats] = []
+
+    @property
+    def drafts(self) -> bool:
+        """Whether :meth:`draft_scores` says anything."""
+        return self._draft is not None
+
+    def scores(self, statements: FeatureBatch) -> Floats:
+        """Score lowered programs; float64 `n`."""
+        return self._exact.predict(statements)
+
+    def draft_scores(self, schedules: FeatureBatch) -> Floats:
+        """Score programs by their schedules; float64 `n`, all 0 without a model of schedules."""
+        return np.zeros(len(schedules)) if self._draft is None else self._draft.predict(schedules)
+
+    def direction_chances(self, schedules: FeatureBatch, allowed: Bools) -> Floats:
+        """Return with which probability to change a program in each direction.
+
+        Parameters
+        ----------
+        schedules
+            `n` programs.
+        allowed
+            bool `n x d`: which of :data:`costlib.models.direction.DIRECTIONS` there are.
+
+        Returns
+        -------
+        ndarray
+            float64 `n x d`: by the expected gain of each direction and its probability to be the
+            best (Han et al. 2025); MetaSchedule's without a classifier.
+        """
+        if self._directions is None:
+            return stock_probabilities(allowed)
+        likely = self._directions.probabilities(schedules, allowed)
+        gains = self._directions.expected_gains(schedules)
+        gains -= np.where(allowed, gains, -np.inf).max(1, keepdims=True, initial=-1e9)
+        chances = (likely + _LEAST_CHANCE) * np.exp(gains / self._config.direction_temperature)
+        chances = np.where(allowed, np.maximum(chances, _LEAST_CHANCE), 0)
+        return np.asarray(chances / np.maximum(chances.sum(1, keepdims=True), 1e-300))
+
+    def observe(
+        self, task: int, statements: FeatureBatch, schedules: FeatureBatch, latency_s: Floats
+    ) -> None:
+        """Take up `n` measured programs of a task; :meth:`refit` learns from them."""
+        if len(latency_s):
+            self._seen.append((statements, schedules))
+            self._latency_s.append(latency_s)
+            self._groups.append(np.full(len(latency_s), task))
+
+    def refit(self) -> None:
+        """Correct the models by all that was observed."""
+        if not self._config.correction or not self._seen:
+            return
+        latency_s = np.concatenate(self._latency_s)
+        groups = np.concatenate(self._groups).astype("int64")
+        self._exact.refit(join([one for one, _ in self._seen]), latency_s, groups)
+        if self._draft is not None:
+            self._draft.refit(join([one for _, one in self._seen]), latency_s, groups)
+
+
+class Nothing:
+    """A model that knows nothing, where there is no bundle."""
+
+    def predict(self, batch: FeatureBatch) -> Floats:
+        """Score all programs alike."""
+        return np.zeros(len(batch))

@@ -1,0 +1,170 @@
+"""Which task to spend the next measurements on: Ansor's gradient descent (OSDI'20, section 6).
+
+The objective is a function of the tasks' latencies; a task's turn comes when another batch of
+it is expected to lower the objective most. What a batch brings is estimated from what the last ones
+brought, from the hope that a latency falls in proportion to 1/trials, and from how far the
+task is behind similar ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+Objective = Literal["sum", "requirement", "speedup", "early-stop"]
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+
+_ALPHA = 0.2
+_BETA = 2.0
+_BACKWARD = 3
+"""Ansor's: trust in the past, optimism about similar tasks, batches that count as the past."""
+
+_STALE_BATCHES = 6
+"""A task that has not become faster for so many batches is given up by ``early-stop``."""
+
+_ATTEMPTS = 3
+"""Batches after which a task of which no program runs is left alone."""
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+class Choice(NamedTuple):
+    """A task and what another batch of it is expected to bring.
+
+    Attributes
+    ----------
+    task
+        Its index.
+    gain
+        Share of the objective by which it is expected to fall; infinite for a first batch.
+    """
+
+    task: int
+    gain: float
+
+
+class TaskScheduler:
+    """Divides trials among the tasks of one or several networks.
+
+    Parameters
+    ----------
+    weights
+        float64 `networks x tasks`: how often a network calls a task.
+    objective
+        - ``sum``: the sum of all networks' latencies;
+        - ``requirement``: the same, a network that is faster than required counting no less;
+        - ``speedup``: the geometric mean of the networks' speed-ups against ``reference_s``;
+        - ``early-stop``: ``sum``, without tasks that no longer become faster.
+    required_s, reference_s
+        Seconds of each network, for the objective of that name.
+    flops, similar
+        Operations of each task, and the name of the group of similar tasks that it belongs to.
+    """
+
+    def __init__(
+        self,
+        weights: Floats,
+        objective: Objective = "sum",
+        *,
+        required_s: Sequence[float] = (),
+        reference_s: Sequence[float] = (),
+        flops: Sequence[float] = (),
+        similar: Sequence[str] = (),
+    ) -> None:
+        self._weights = np.asarray(weights, "float64")
+        self._objective = objective
+        self._required_s = np.asarray(required_s, "float64")
+        self._reference_s = np.asarray(reference_s, "float64")
+        count = self._weights.shape[1]
+        self._flops = np.asarray(flops if len(flops) else np.ones(count), "float64")
+        names = similar if len(similar) else [str(i) for i in range(count)]
+        self._similar = [
+            [j for j in range(count) if j != i and names[j] == names[i]] for i in range(count)
+        ]
+        self._history: list[list[float]] = [[] for _ in range(count)]
+
+    def observe(self, task: int, best_s: float | None) -> None:
+        """Note a batch of a task and its best latency after it; ``None`` if nothing ran yet."""
+        self._history[task].append(np.inf if best_s is None else best_s)
+
+    def latencies(self) -> Floats:
+        """Return the best latency of each task, infinite where nothing ran yet."""
+        return np.array([past[-1] if past else np.inf for past in self._history])
+
+    def objective(self) -> float:
+        """Return what is to be minimised; infinite while a task has no latency."""
+        best_s = self.latencies()
+        if np.isinf(best_s[self._weights.any(0)]).any():
+            return float("inf")
+        networks_s = self._weights @ np.where(np.isinf(best_s), 0, best_s)
+        if self._objective == "requirement":
+            return float(np.maximum(networks_s, self._required_s).sum())
+        if self._objective == "speedup":
+            return float(np.exp(np.log(networks_s / self._reference_s).mean()))
+        return float(networks_s.sum())
+
+    def choose(self, open_tasks: Sequence[int]) -> Choice | None:
+        """Return the task of the next batch, ``None`` if there is none.
+
+        Parameters
+        ----------
+        open_tasks
+            Indices of the tasks that have more programs to measure. Tasks without a latency
+            come first, in this order.
+        """
+        for task in open_tasks:
+            past = self._history[task]
+            if not past or (np.isinf(past[-1]) and len(past) < _ATTEMPTS):
+                return Choice(task, float("inf"))
+        if not open_tasks:
+            return None
+        gains = self._slopes() * np.array(
+            [self._expected_drop(task) for task in range(len(self._history))]
+        )
+        best = max(open_tasks, key=lambda task: gains[task])
+        total = self.objective()
+        return Choice(best, float(gains[best] / total) if np.isfinite(total) else float("inf"))
+
+    def _slopes(self) -> Floats:
+        """How much the objective grows with each task's latency."""
+        best_s = np.where(np.isinf(self.latencies()), 1.0, self.latencies())
+        networks_s = self._weights @ best_s
+        if self._objective == "requirement":
+            return np.asarray((networks_s > self._required_s) @ self._weights, "float64")
+        if self._objective == "speedup":
+            total = np.exp(np.log(networks_s / self._reference_s).mean())
+            return np.asarray(
+                total / len(networks_s) * (self._weights / networks_s[:, None]).sum(0)
+            )
+        slopes = self._weights.sum(0)
+        if self._objective == "early-stop":
+            stale = [_is_stale(past) for past in self._history]
+            slopes = np.where(stale, 0.0, slopes)
+        return np.asarray(slopes)
+
+    def _expected_drop(self, task: int) -> float:
+        """Seconds by which another batch is expected to lower a task's latency."""
+        past = self._history[task]
+        if not past:
+            return 0.0
+        best = past[-1]
+        if np.isinf(best):
+            return 0.0
+        steps = min(_BACKWARD, len(past) - 1)
+        before = past[-1 - steps]
+        behind = (before - best) / steps if steps and np.isfinite(before) else 0.0
+        hoped = best / len(past)
+        speeds = [
+            self._flops[other] / self._history[other][-1]
+            for other in self._similar[task]
+            if self._history[other] and np.isfinite(self._history[other][-1])
+        ]
+        if speeds:
+            hoped = max(hoped, best - _BETA * self._flops[task] / max(speeds))
+        return float(_ALPHA * behind + (1 - _ALPHA) * hoped)
+
+
+def _is_stale(past: Sequence[float]) -> bool:
+    return len(past) > _STALE_BATCHES and past[-1] >= past[-1 - _STALE_BATCHES]

@@ -1,0 +1,133 @@
+"""One sketch of a task while it is searched: its vectors of decisions and how they evolve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from costlib.features.batch import FeatureBatch
+from costlib.features.schedule import ScheduleEncoder
+from costlib.features.vector_encoder import VectorEncoder
+from costlib.models.direction import DIRECTIONS
+from costlib.space.program import Program, Sketch
+from costlib.space.vectors import DecisionVectors, Integers
+from costlib.workloads.task import Task
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+Score = Callable[[FeatureBatch], Floats]
+Guide = Callable[[FeatureBatch, np.ndarray[Any, np.dtype[np.bool_]]], Floats]
+"""Schedules and the directions that they allow, bool `n x d`, to a probability of each."""
+
+
+class SketchPool:
+    """Candidates of one sketch.
+
+    Parameters
+    ----------
+    task
+        The task.
+    sketch
+        One of its sketches.
+    examples
+        Programs of it.
+    context
+        float32 `c`: describes task and hardware.
+
+    Attributes
+    ----------
+    vectors
+        The sketch's decisions.
+    """
+
+    def __init__(
+        self, task: Task, sketch: Sketch, examples: Sequence[Program], context: Any
+    ) -> None:
+        self.sketch = sketch
+        self.vectors = DecisionVectors(sketch, examples)
+        shapes = [shape for _, shape in task.arguments]
+        encoder = ScheduleEncoder(sketch.instructions, task.name, shapes)
+        self.encode = VectorEncoder(self.vectors, encoder, context)
+        self._allowed = np.array(
+            [
+                any(
+                    direction == name and size > 1
+                    for direction, size in zip(
+                        self.vectors.directions, self.vectors.sizes, strict=True
+                    )
+                )
+                for name in DIRECTIONS
+            ]
+        )
+
+    def evolve(
+        self,
+        start: Integers,
+        size: int,
+        generations: int,
+        crossover: float,
+        score: Score,
+        guide: Guide,
+        rng: np.random.Generator,
+    ) -> tuple[Integers, Floats]:
+        """Let a population evolve.
+
+        Parameters
+        ----------
+        start
+            int64 `n x d`: who is in it from the start; it is filled up at random.
+        size
+            How many there are in each generation.
+        generations
+            How often they have children; the best of all go on.
+        crossover
+            Share of the children that have two parents; the others are mutations.
+        score, guide
+            The models.
+        rng
+            Decides everything else.
+
+        Returns
+        -------
+        vectors, scores
+            Those that are there at the end, each once, the best first.
+        """
+        missing = max(0, size - len(start))
+        people = _distinct(np.concatenate([start, self.vectors.random(missing, rng)]))
+        scores = score(self.encode(people))
+        for _ in range(generations if self._allowed.any() else 0):
+            parents = people[_by_rank(scores, size, rng)]
+            children = self._mutate(parents, guide, rng)
+            both = rng.random(size) < crossover
+            others = people[_by_rank(scores, size, rng)]
+            children[both] = self.vectors.crossover(parents, others, rng)[both]
+            people = _distinct(np.concatenate([people, children]))
+            scores = score(self.encode(people))
+            best = np.argsort(-scores, kind="stable")[:size]
+            people, scores = people[best], scores[best]
+        order = np.argsort(-scores, kind="stable")
+        return people[order], scores[order]
+
+    def _mutate(self, parents: Integers, guide: Guide, rng: np.random.Generator) -> Integers:
+        allowed = np.tile(self._allowed, (len(parents), 1))
+        chances = guide(self.encode(parents), allowed)
+        drawn = rng.random((len(parents), 1)) * chances.sum(1, keepdims=True)
+        directions = np.minimum((chances.cumsum(1) < drawn).sum(1), len(DIRECTIONS) - 1)
+        return self.vectors.mutate(parents, [DIRECTIONS[d] for d in directions], rng)
+
+
+def _distinct(vectors: Integers) -> Integers:
+    """Keep each row once, in the order of its first."""
+    if vectors.shape[1] == 0:
+        return vectors[:1]
+    _, first = np.unique(vectors, axis=0, return_index=True)
+    return vectors[np.sort(first)]
+
+
+def _by_rank(scores: Floats, count: int, rng: np.random.Generator) -> Integers:
+    """Draw `count` indices; the better half's chance is linear in its rank, the worse has none."""
+    order = np.argsort(-scores, kind="stable")[: max(1, len(scores) // 2)]
+    chances = np.arange(len(order), 0, -1, dtype="float64")
+    return np.asarray(rng.choice(order, count, p=chances / chances.sum()))

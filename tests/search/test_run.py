@@ -1,0 +1,159 @@
+"""The search's logic, on a simulated device: exact and fast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from costlib.hardware import Hardware
+from costlib.hub import Bundle
+from costlib.measure.simulated import SimulatedDevice, analytic
+from costlib.schema import Origin
+from costlib.search.config import SearchConfig
+from costlib.search.run import Batch, TuningRun
+from costlib.search.scheduler import TaskScheduler
+from costlib.space.program import Program
+from costlib.workloads import Task, extract_tasks
+
+SMALL = SearchConfig(population=64, generations=3, survivors=2)
+PLAIN = SMALL.model_copy(
+    update={
+        "draft": False,
+        "directions": False,
+        "sketch_selection": False,
+        "diffusion": False,
+        "bank": False,
+        "correction": False,
+        "crossover": 0.0,
+        "diversity": 0.0,
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def tasks(hardware: Hardware) -> list[Task]:
+    sources = ("matmul 64 64 64", "matmul 128 64 64", "softmax 64 64")
+    return [extract_tasks(source, hardware)[0] for source in sources]
+
+
+def start(
+    tasks: Sequence[Task],
+    hardware: Hardware,
+    folder: Path,
+    device: SimulatedDevice | None = None,
+    bundle: Bundle | None = None,
+    config: SearchConfig = SMALL,
+    seed: int = 0,
+) -> TuningRun:
+    return TuningRun(
+        tasks,
+        TaskScheduler(np.ones((1, len(tasks)))),
+        hardware,
+        device or SimulatedDevice(analytic),
+        folder,
+        bundle=bundle,
+        config=config,
+        seed=seed,
+    )
+
+
+def test_finds_much_better_programs_than_random_ones(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path
+) -> None:
+    run = start(tasks[:1], hardware, tmp_path)
+    batches: list[Batch] = []
+    assert run.run(64, on_batch=batches.append) == "all trials were spent"
+    latencies = [m.latency_s for batch in batches for m in batch.measurements]
+    assert None not in latencies
+    first, best = min(latencies[:8]), min(latencies)  # type: ignore[type-var]
+    assert best == run.searches[0].best_s
+    assert best < 0.6 * first  # type: ignore[operator]
+    assert len({m.program.program_id for b in batches for m in b.measurements}) == 64
+
+
+def test_every_task_gets_its_turn(tasks: list[Task], hardware: Hardware, tmp_path: Path) -> None:
+    run = start(tasks, hardware, tmp_path)
+    run.run(40)
+    assert run.trials == 40
+    assert all(len(search.measured) >= 8 for search in run.searches)
+
+
+@pytest.mark.parametrize("config", [SMALL, PLAIN], ids=["full", "plain"])
+def test_the_same_seed_proposes_the_same(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path, bundle: Bundle, config: SearchConfig
+) -> None:
+    orders = []
+    for name in ("one", "two"):
+        device = SimulatedDevice(analytic)
+        start(tasks, hardware, tmp_path / name, device, bundle, config).run(32)
+        orders.append([m.program.program_id for m in device.measured])
+    assert orders[0] == orders[1]
+    other = SimulatedDevice(analytic)
+    start(tasks, hardware, tmp_path / "three", other, bundle, config, seed=1).run(32)
+    assert [m.program.program_id for m in other.measured] != orders[0]
+
+
+def test_a_run_goes_on_where_it_stopped(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path
+) -> None:
+    first = SimulatedDevice(analytic)
+    start(tasks, hardware, tmp_path, first).run(24)
+    second = SimulatedDevice(analytic)
+    run = start(tasks, hardware, tmp_path, second)
+    assert run.trials == len(run.recalled) == 24
+    run.run(40)
+    assert len(second.measured) == 16
+    seen = {m.program.program_id for m in first.measured}
+    assert not seen & {m.program.program_id for m in second.measured}
+    for search in run.searches:
+        known = [*first.measured, *second.measured]
+        own = [m.latency_s for m in known if m.program.workload_id == search.task.workload_id]
+        assert search.best_s == min(own)  # type: ignore[type-var]
+
+
+def test_programs_that_fail_are_not_proposed_again(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path
+) -> None:
+    def fails(task: Task, program: Program) -> float | None:
+        return None if int(program.program_id[:2], 16) % 2 else analytic(task, program)
+
+    device = SimulatedDevice(fails)
+    run = start(tasks[:1], hardware, tmp_path, device)
+    run.run(32)
+    assert len({m.program.program_id for m in device.measured}) == 32
+    assert any(m.latency_s is None for m in device.measured)
+    assert run.searches[0].best_s is not None
+
+
+def test_a_small_space_is_measured_to_its_end(hardware: Hardware, tmp_path: Path) -> None:
+    task = extract_tasks("transpose 8 8", hardware)[0]
+    run = start([task], hardware, tmp_path)
+    assert run.run(10_000) == "every program of every task was measured"
+    assert run.trials == len(run.searches[0].measured) < 10_000
+
+
+def test_stops_when_little_is_to_be_gained(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path
+) -> None:
+    run = start(tasks[:1], hardware, tmp_path)
+    reason = run.run(400, min_gain=0.1)
+    assert "expected to gain" in reason
+    assert 8 < run.trials < 400
+
+
+def test_look_alikes_start_from_one_another(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path
+) -> None:
+    shares = []
+    for diffusion in (True, False):
+        config = SMALL.model_copy(update={"diffusion": diffusion})
+        batches: list[Batch] = []
+        run = start(tasks[:2], hardware, tmp_path / str(diffusion), config=config)
+        run.run(48, on_batch=batches.append)
+        origins = [p.origin for batch in batches for p in batch.proposals]
+        shares.append(origins.count(Origin.DIFFUSED))
+    assert shares[0] > 0
+    assert shares[1] == 0
