@@ -121,8 +121,7 @@ class TuningRun:
         banks = [memory, bundle.priors if bundle else None]
         self._banks = [bank for bank in banks if bank is not None] if self.config.bank else []
         self.searches = [
-            TaskSearch(task, hardware, number, self._model, self.config, seed)
-            for number, task in enumerate(tasks)
+            TaskSearch(task, hardware, self._model, self.config, seed) for task in tasks
         ]
         self._extents = [flat_extents(shape for _, shape in task.arguments) for task in tasks]
         self._dataset = Dataset.create(folder / TRIALS)

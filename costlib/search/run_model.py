@@ -38,9 +38,14 @@ class RunModel:
         draft = bundle.draft if bundle else Nothing()
         self._draft = CorrectedModel(draft, seed=seed) if draft and config.draft else None
         self._directions = bundle.directions if bundle and config.directions else None
+        self._numbers: dict[str, int] = {}
         self._seen: list[tuple[FeatureBatch, FeatureBatch]] = []
         self._latency_s: list[Floats] = []
         self._groups: list[Floats] = []
+
+    def number_of(self, workload_id: str) -> int:
+        """Return the index of a task in the run; a new one if it was not met before."""
+        return self._numbers.setdefault(workload_id, len(self._numbers))
 
     @property
     def drafts(self) -> bool:

@@ -82,8 +82,6 @@ class TaskSearch:
         The task.
     hardware
         What to search for.
-    number
-        The task's index in the run.
     model
         The run's model.
     config
@@ -105,7 +103,6 @@ class TaskSearch:
         self,
         task: Task,
         hardware: Hardware,
-        number: int,
         model: RunModel,
         config: SearchConfig,
         seed: int = 0,
@@ -116,7 +113,7 @@ class TaskSearch:
         self.elite: list[tuple[float, Program]] = []
         self.exhausted = False
         self._hardware = hardware
-        self._number = number
+        self._number = model.number_of(task.workload_id)
         self._model = model
         self._config = config
         self._seed = seed
