@@ -26,9 +26,9 @@ def main() -> None:
     for seed in arguments.seeds:
         with tempfile.TemporaryDirectory(prefix="costlib-") as out:
             result = tune(arguments.network, out=out, trials=arguments.trials, seed=seed)
-        runs.append(result.model_dump(mode="json", exclude={"library"}))
-        keys = ("seed", "latency_before_s", "latency_after_s", "pytorch_latency_s")
-        print({key: runs[-1][key] for key in keys}, flush=True)
+        runs.append(result.model_dump(mode="json", exclude={"networks": {0: {"library"}}}))
+        keys = ("latency_before_s", "latency_after_s", "pytorch_latency_s")
+        print(seed, {key: runs[-1]["networks"][0][key] for key in keys}, flush=True)
     path = RESULTS / f"tune_{arguments.network}.json"
     path.write_text(json.dumps(runs, indent=1) + "\n")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -12,25 +12,43 @@ from costlib.cli.output import Json, milliseconds, print_json, print_table
 
 if TYPE_CHECKING:
     from costlib.search.result import TuneResult
+    from costlib.search.scheduler import Objective
 
 
 def tune(
-    source: Annotated[
-        str, typer.Argument(help="A network, an operator (quoted) or a file, as for `tasks`.")
+    sources: Annotated[
+        list[str], typer.Argument(help="Networks, operators (quoted) or files, as for `tasks`.")
     ],
     out: Annotated[Path, typer.Option(help="The run's folder.")],
-    trials: Annotated[int, typer.Option(help="Programs to measure.")] = 64,
+    trials: Annotated[int, typer.Option(help="Programs to measure, all sessions together.")] = 64,
+    minutes: Annotated[float | None, typer.Option(help="Stop searching after so long.")] = None,
+    objective: Annotated[
+        str, typer.Option(help="`sum`, `requirement`, `speedup` or `early-stop`.")
+    ] = "sum",
+    required_ms: Annotated[
+        list[float] | None,
+        typer.Option(help="For `requirement`: what a network may take; once for each."),
+    ] = None,
+    min_gain: Annotated[
+        float, typer.Option(help="Stop when a batch promises less than this share.")
+    ] = 0.0,
     pretrained: Annotated[
-        str, typer.Option(help="The bundle: a name, a folder, or an address such as hf://me/mine.")
+        str,
+        typer.Option(help="The bundle: a name, a folder, an address like hf://me/mine, or `none`."),
     ] = "cpu-gbdt",
+    memory: Annotated[
+        Path | None, typer.Option(help="A folder that remembers the best programs of all runs.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     seed: Seed = 0,
     mcpu: Mcpu = None,
     cores: Cores = None,
     as_json: Json = False,
 ) -> None:
-    """Tune a network with a pretrained cost model and compare it with PyTorch.
+    """Tune networks with a pretrained bundle and compare them with PyTorch.
 
-    Writes the compiled network, a MetaSchedule database, the result and a picture of the curve.
+    Writes the compiled networks, what was measured, a MetaSchedule database of the best programs,
+    the result and a picture of the curve. Ctrl-C ends the search and compiles what was found.
 
     Example: `costlib tune bert_tiny --trials 64 --out runs/bert_tiny`
     """
@@ -40,12 +58,18 @@ def tune(
 
     with LiveTuning() as live:
         result = run(
-            source,
+            *sources,
             out=out,
             trials=trials,
+            minutes=minutes,
+            objective=cast("Objective", objective),
+            required_s=[ms / 1e3 for ms in required_ms or []],
+            min_gain=min_gain,
             bundle=pretrained,
             hardware=local_hardware(mcpu, cores),
             seed=seed,
+            resume=resume,
+            memory=memory,
             on_progress=live.show,
         )
     picture = draw_curve(result, out / "curve.png")
@@ -59,7 +83,7 @@ def _print_result(result: TuneResult, picture: Path) -> None:
     rows = [
         (
             task.name,
-            task.weight,
+            "+".join(str(calls) for calls in task.calls.values()),
             task.trials,
             milliseconds(task.latency_before_s),
             milliseconds(task.latency_after_s),
@@ -67,17 +91,23 @@ def _print_result(result: TuneResult, picture: Path) -> None:
         )
         for task in result.tasks
     ]
-    columns = ["task", ">weight", ">trials", ">before", ">after", ">GFLOP/s"]
-    print_table(f"{result.network} on {result.hardware_id}", columns, rows)
+    columns = ["task", ">calls", ">trials", ">before", ">after", ">GFLOP/s"]
+    names = ", ".join(network.network for network in result.networks)
+    print_table(f"{names} on {result.hardware_id}", columns, rows)
+    for network in result.networks:
+        lines = [
+            ("whole network, untuned", milliseconds(network.latency_before_s)),
+            ("whole network, tuned", milliseconds(network.latency_after_s)),
+            ("PyTorch", milliseconds(network.pytorch_latency_s)),
+            ("largest difference of outputs", f"{network.max_abs_error:.2e}"),
+            ("largest output", f"{network.max_abs_output:.2e}"),
+            ("compiled network", network.library),
+        ]
+        print_table(network.network, ["", ""], lines)
     lines = [
-        ("whole network, untuned", milliseconds(result.latency_before_s)),
-        ("whole network, tuned", milliseconds(result.latency_after_s)),
-        ("PyTorch", milliseconds(result.pytorch_latency_s)),
-        ("largest difference of outputs", f"{result.max_abs_error:.2e}"),
-        ("largest output", f"{result.max_abs_output:.2e}"),
-        ("trials", str(result.trials)),
+        ("trials", f"{result.trials}: {result.stopped}"),
         ("elapsed", f"{result.elapsed_s:.0f} s"),
-        ("compiled network", result.library),
+        ("searching / measuring", f"{result.search_s:.0f} s / {result.measure_s:.0f} s"),
         ("tuning curve", str(picture)),
     ]
     print_table("result", ["", ""], lines)

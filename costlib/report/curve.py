@@ -1,4 +1,4 @@
-"""The tuning curve: how the network's latency fell, trial by trial."""
+"""The tuning curve: how each network's latency fell, trial by trial."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from costlib.data.parts import storage_errors
 from costlib.search.result import TuneResult
 
 
-def best_so_far_s(result: TuneResult) -> np.ndarray:
-    """Weighted sum of the tasks' best latencies after each trial.
+def best_so_far_s(result: TuneResult, network: str) -> np.ndarray:
+    """Weighted sum of the best latencies of a network's tasks after each trial.
 
     Parameters
     ----------
     result
         A tuning run.
+    network
+        One of its networks.
 
     Returns
     -------
@@ -25,7 +27,7 @@ def best_so_far_s(result: TuneResult) -> np.ndarray:
         run untuned counts from its first measured program on.
     """
     best = np.array([task.latency_before_s or np.nan for task in result.tasks])
-    weights = np.array([task.weight for task in result.tasks], float)
+    weights = np.array([task.calls.get(network, 0) for task in result.tasks], float)
     sums = [np.nansum(best * weights)]
     for point in result.curve:
         if point.latency_s is not None:
@@ -35,28 +37,29 @@ def best_so_far_s(result: TuneResult) -> np.ndarray:
 
 
 def draw_curve(result: TuneResult, path: Path) -> Path:
-    """Draw the curve beside PyTorch's latency and write it as a PNG picture."""
+    """Draw each network's curve beside PyTorch's latency and write a PNG picture."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 4.2), layout="constrained")
-    axes = figure.add_subplot()
-    curve_ms = best_so_far_s(result) * 1e3
-    axes.step(range(len(curve_ms)), curve_ms, where="post", label="best programs so far (sum)")
-    if result.pytorch_latency_s is not None:
+    count = len(result.networks)
+    figure = Figure(figsize=(7, 4.2 * count), layout="constrained")
+    for axes, one in zip(figure.subplots(count, squeeze=False)[:, 0], result.networks, strict=True):
+        curve_ms = best_so_far_s(result, one.network) * 1e3
+        axes.step(range(len(curve_ms)), curve_ms, where="post", label="best programs so far (sum)")
+        if one.pytorch_latency_s is not None:
+            axes.axhline(
+                one.pytorch_latency_s * 1e3, color="tab:orange", ls="--", label="PyTorch, measured"
+            )
         axes.axhline(
-            result.pytorch_latency_s * 1e3, color="tab:orange", ls="--", label="PyTorch, measured"
+            one.latency_after_s * 1e3, color="tab:green", ls=":", label="tuned network, measured"
         )
-    axes.axhline(
-        result.latency_after_s * 1e3, color="tab:green", ls=":", label="tuned network, measured"
-    )
-    axes.set(
-        title=f"{result.network}, {result.trials} trials, bundle {result.bundle}",
-        xlabel="trials",
-        ylabel="latency of the network (ms)",
-        yscale="log",
-    )
-    axes.grid(alpha=0.3, which="both")
-    axes.legend(frameon=False)
+        axes.set(
+            title=f"{one.network}, {result.trials} trials, bundle {result.bundle}",
+            xlabel="trials",
+            ylabel="latency of the network (ms)",
+            yscale="log",
+        )
+        axes.grid(alpha=0.3, which="both")
+        axes.legend(frameon=False)
     with storage_errors(path):
         figure.savefig(path, dpi=150)
     return path

@@ -1,8 +1,11 @@
 """From tasks and a bundle to the best programs.
 
-- :mod:`~costlib.search.cost_model`: a bundle as a drop-in MetaSchedule cost model;
-- :mod:`~costlib.search.evolution`: MetaSchedule's search, with costlib's parts;
-- :mod:`~costlib.search.compiled`: networks compiled, saved, loaded and called;
-- :mod:`~costlib.search.comparison`: a tuned network against the untuned one and PyTorch;
-- :mod:`~costlib.search.tune`: the whole path from a network to a faster program.
+- :mod:`~costlib.search.tune`: the whole path from networks to faster programs;
+- :mod:`~costlib.search.run`: the loop, on a device and in a folder;
+- :mod:`~costlib.search.scheduler`: which task next;
+- :mod:`~costlib.search.task_search`: which programs of it, with its parts
+  :mod:`~costlib.search.sketch_pool` (evolution in arrays), :mod:`~costlib.search.sketch_choice`,
+  :mod:`~costlib.search.batch_selection` and :mod:`~costlib.search.run_model`;
+- :mod:`~costlib.search.metaschedule`, :mod:`~costlib.search.cost_model`: drop-ins for MetaSchedule;
+- :mod:`~costlib.search.compiled`, :mod:`~costlib.search.comparison`: compiled networks.
 """

@@ -16,6 +16,8 @@ class TaskResult(BaseModel):
 
     Attributes
     ----------
+    calls
+        How often each network calls it.
     latency_before_s, latency_after_s
         Seconds of one call, untuned and with the best program found; ``None`` if it did not run
         or was not tuned.
@@ -25,7 +27,7 @@ class TaskResult(BaseModel):
 
     name: str
     workload_id: str
-    weight: int
+    calls: dict[str, int]
     flops: float
     trials: int
     latency_before_s: float | None
@@ -43,7 +45,7 @@ class CurvePoint(BaseModel):
     Attributes
     ----------
     elapsed_s
-        Seconds since the run began.
+        Seconds since the session began; 0 for the trials of earlier ones.
     task
         Index into the result's tasks.
     latency_s
@@ -57,30 +59,52 @@ class CurvePoint(BaseModel):
     latency_s: float | None
 
 
-class TuneResult(Comparison):
-    """What a tuning run found, with the whole-network figures of :class:`Comparison`.
+class NetworkResult(Comparison):
+    """A tuned network, measured as a whole.
 
     Attributes
     ----------
-    trials
-        Programs measured.
-    elapsed_s
-        Seconds that everything took.
-    tasks, curve
-        What was done for each task, and each trial in order.
+    network
+        Its name.
     library
         The compiled network.
     """
 
     network: str
+    library: str
+
+
+class TuneResult(BaseModel):
+    """What a tuning run found.
+
+    Attributes
+    ----------
+    networks
+        Each network, compiled and compared.
+    trials
+        Programs measured.
+    elapsed_s, search_s, measure_s
+        Seconds that everything took in this session, that proposing and learning took, and that
+        building and running took.
+    stopped
+        Why it came to its end.
+    tasks, curve
+        What was done for each task, and each trial in order.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    networks: tuple[NetworkResult, ...]
     bundle: str
     hardware_id: str
     seed: int
     trials: int
     elapsed_s: float
+    search_s: float
+    measure_s: float
+    stopped: str
     tasks: tuple[TaskResult, ...]
     curve: tuple[CurvePoint, ...]
-    library: str
 
 
 @dataclass
@@ -92,15 +116,17 @@ class TuneProgress:
     stage
         What is being done, in words.
     tasks
-        The network's tasks.
+        The tasks of all networks, with the calls of all together as their weight.
     trials, total
         Programs measured, and to be measured.
     best_s
         Best latency of each task so far, in seconds; ``None`` if nothing ran yet.
     task_trials
         Programs measured of each task.
-    elapsed_s
-        Seconds since the run began.
+    elapsed_s, search_s, measure_s
+        See :class:`TuneResult`.
+    curve
+        Each trial in order.
     """
 
     stage: str
@@ -110,3 +136,14 @@ class TuneProgress:
     best_s: list[float | None] = field(default_factory=list)
     task_trials: list[int] = field(default_factory=list)
     elapsed_s: float = 0.0
+    search_s: float = 0.0
+    measure_s: float = 0.0
+    curve: list[CurvePoint] = field(default_factory=list)
+
+    def add(self, task: int, latency_s: float | None, elapsed_s: float = 0.0) -> None:
+        """Take up a trial."""
+        self.curve.append(CurvePoint(elapsed_s=elapsed_s, task=task, latency_s=latency_s))
+        self.trials += 1
+        self.task_trials[task] += 1
+        if latency_s is not None:
+            self.best_s[task] = min(self.best_s[task] or latency_s, latency_s)

@@ -129,7 +129,8 @@ class TuningRun:
         register_sketches(
             self._dataset, [sketch for s in self.searches for sketch in s.space.sketches]
         )
-        self._dataset.add_hardware(hardware, device.reference)
+        reference = self._dataset.add_hardware(hardware, device.reference)
+        device.reference = reference or device.reference
         self._order = self._priors_first()
         self.trials = 0
         self.recalled = self._recall()
@@ -140,6 +141,7 @@ class TuningRun:
         *,
         deadline: float | None = None,
         min_gain: float = 0.0,
+        interrupted: Callable[[], bool] | None = None,
         on_batch: Callable[[Batch], None] | None = None,
     ) -> str:
         """Measure until the budget is spent, or nothing more is to be gained.
@@ -152,6 +154,8 @@ class TuningRun:
             Stop after the batch in which ``time.monotonic()`` passes this.
         min_gain
             Stop when another batch is expected to lower the objective by less than this share.
+        interrupted
+            Asked before each batch whether to stop.
         on_batch
             Called after each batch.
 
@@ -161,6 +165,8 @@ class TuningRun:
             Why it stopped.
         """
         while self.trials < trials:
+            if interrupted is not None and interrupted():
+                return "it was interrupted"
             if deadline is not None and time.monotonic() > deadline:
                 return "time is up"
             choice = self._scheduler.choose([i for i in self._order if self._is_open(i)])

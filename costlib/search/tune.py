@@ -1,4 +1,4 @@
-"""The whole path: from a network to a faster program with a pretrained cost model."""
+"""The whole path: from networks to faster programs with a pretrained bundle."""
 
 from __future__ import annotations
 
@@ -8,68 +8,107 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from costlib.data.parts import storage_errors
 from costlib.errors import InputError
 from costlib.hardware import Hardware
 from costlib.hub import Bundle, load_pretrained
 from costlib.hub.catalog import DEFAULT_BUNDLE
 from costlib.measure.config import MeasureConfig
-from costlib.measure.metaschedule import Builder
+from costlib.measure.measurer import Measurer
 from costlib.search.comparison import compare
 from costlib.search.compiled import CompiledNetwork
-from costlib.search.database import open_database
-from costlib.search.evolution import Recorder, search
-from costlib.search.result import TaskResult, TuneProgress, TuneResult
-from costlib.tvm_compat.api import commit_program
-from costlib.workloads import load_network, prepare_network
-from costlib.workloads.extraction import tasks_of
+from costlib.search.config import SearchConfig
+from costlib.search.database import write_database
+from costlib.search.interrupt import Interruptible
+from costlib.search.memory import Memory
+from costlib.search.networks import NetworkSet
+from costlib.search.result import NetworkResult, TaskResult, TuneProgress, TuneResult
+from costlib.search.run import Batch, TuningRun
+from costlib.search.run_folder import claim, library_name
+from costlib.search.scheduler import OBJECTIVES, Objective, TaskScheduler
 from costlib.workloads.task import Task
 
-LIBRARY = "network.so"
 RESULT = "result.json"
 
-_NEGLIGIBLE = 5e-4
-"""Tasks below this share of the untuned network's time are left as they are."""
+COLD = "none"
+"""The name of no bundle: a run that starts without models and priors."""
 
+_NEGLIGIBLE = 5e-4
+"""Tasks below this share of the untuned networks' time are left as they are."""
+
+_UNKNOWN_S = 1e-3
+"""Taken for a task that does not run untuned, where a reference is needed."""
+
+_BATCHES_PER_TASK = 2
+"""Batches that each task should get on average, if the budget allows."""
 
 OnProgress = Callable[[TuneProgress], None]
 
 
 def tune(
-    source: Any,
-    *,
+    *sources: Any,
     out: str | Path,
     trials: int = 64,
+    minutes: float | None = None,
+    objective: Objective = "sum",
+    required_s: Sequence[float] = (),
+    min_gain: float = 0.0,
     bundle: Bundle | str | Path | None = None,
     hardware: Hardware | None = None,
     seed: int = 0,
+    resume: bool = False,
+    memory: str | Path | None = None,
     config: MeasureConfig | None = None,
+    search: SearchConfig | None = None,
     on_progress: OnProgress | None = None,
 ) -> TuneResult:
-    """Tune a network with a pretrained cost model, compile it and compare it with PyTorch.
+    """Tune networks with a pretrained bundle, compile them and compare them with PyTorch.
+
+    Ctrl-C ends the search after the batch at work; what was found until then is compiled.
 
     Parameters
     ----------
-    source
-        A zoo name, an operator, a file or a module; see :func:`costlib.workloads.load_network`.
+    *sources
+        Zoo names, operators, files or modules; see :func:`costlib.workloads.load_network`.
     out
-        The run's folder: a MetaSchedule database, the compiled network, the result. A database
-        that is there already is made use of and added to.
+        The run's folder: what was measured, the compiled networks, a MetaSchedule database of the
+        best programs, the result.
     trials
-        How many programs to measure.
+        How many programs to measure, all sessions together.
+    minutes
+        Stop searching after so long.
+    objective, required_s
+        What to make small, see :class:`costlib.search.scheduler.TaskScheduler`; seconds that each
+        network is required to take at most.
+    min_gain
+        Stop when another batch is expected to lower the objective by less than this share.
     bundle
-        The bundle, its name or its folder; the default one if not given.
+        The bundle, its name or its folder; the default one if not given, ``"none"`` for none.
     hardware
         What to tune for; this machine's CPU if not given.
     seed
         Seed of the search.
+    resume
+        Go on with the run in the folder.
+    memory
+        A folder that keeps the best programs of all runs that are given it; they are priors of
+        the next.
     config
         Repeats, limits and racing.
+    search
+        How to search.
     on_progress
         Called whenever there is something new to show.
+
+    Raises
+    ------
+    InputError
+        A setting makes no sense, the folder holds a run that is not resumed, or another one
+        than this.
     """
-    if trials < 1:
-        raise InputError(f"trials is {trials}; it must be at least 1")
+    _check(sources, trials, objective, required_s)
     started = time.monotonic()
     progress = TuneProgress("loading", trials)
 
@@ -81,42 +120,80 @@ def tune(
 
     out = Path(out)
     hardware = hardware or Hardware.local()
-    bundle = bundle if isinstance(bundle, Bundle) else load_pretrained(bundle or DEFAULT_BUNDLE)
-    report("importing the network")
-    network = load_network(source)
-    database = open_database(out)
-    prepared = prepare_network(network, hardware)
-    tasks = tasks_of(prepared, hardware.target)
+    loaded = _load(bundle)
+    report("importing the network" if len(sources) == 1 else "importing the networks")
+    networks = NetworkSet.load(sources, hardware)
+    names = [network.name for network in networks.networks]
+    bundle_name = loaded.name if loaded else COLD
+    claim(out, resume=resume, networks=names, hardware_id=hardware.hardware_id, seed=seed)
+    tasks = networks.tasks
     progress.tasks = tasks
     progress.best_s = [None] * len(tasks)
     progress.task_trials = [0] * len(tasks)
     report("starting the measuring process")
-    builder = Builder(hardware, config, bundle.canary(hardware.hardware_id))
-    with builder.measurer as measurer:
+    reference = loaded.canary(hardware.hardware_id) if loaded else None
+    with Measurer(hardware, config, reference) as measurer:
         before_s = _untuned_latencies(tasks, measurer)
-        _commit_untuned(tasks, before_s, database)
         chosen = _worth_tuning(tasks, before_s)
+        calls = networks.calls[:, chosen].astype("float64")
+        scheduler = TaskScheduler(
+            calls,
+            objective,
+            required_s=required_s,
+            reference_s=calls @ np.array([before_s[i] or _UNKNOWN_S for i in chosen]),
+            flops=[tasks[i].flops for i in chosen],
+            similar=[tasks[i].name for i in chosen],
+        )
+        report("deriving the design spaces")
+        remembered = Memory(memory) if memory is not None else None
+        run = TuningRun(
+            [tasks[i] for i in chosen],
+            scheduler,
+            hardware,
+            measurer,
+            out,
+            bundle=loaded,
+            config=_with_batch(search or SearchConfig(), trials, len(chosen)),
+            seed=seed,
+            memory=remembered.bank() if remembered else None,
+        )
+        for task, measurement in run.recalled:
+            progress.add(chosen[task], measurement.latency_s)
         report("tuning")
-        recorder = Recorder(progress, chosen, started, report)
-        worthwhile = [tasks[i] for i in chosen]
-        search(worthwhile, trials, seed, bundle, hardware, builder, database, recorder, out)
+
+        def on_batch(batch: Batch) -> None:
+            elapsed_s = time.monotonic() - started
+            progress.search_s += batch.search_s
+            progress.measure_s += batch.measure_s
+            for measurement in batch.measurements:
+                progress.add(chosen[batch.task], measurement.latency_s, elapsed_s)
+            report("tuning")
+
+        with Interruptible() as interruptible:
+            stopped = run.run(
+                trials,
+                deadline=None if minutes is None else started + 60 * minutes,
+                min_gain=min_gain,
+                interrupted=interruptible.asked,
+                on_batch=on_batch,
+            )
+        if remembered:
+            remembered.add(run.searches, hardware)
         report("compiling")
-        untuned = measurer.server.folder / "untuned-network.so"
-        CompiledNetwork.build(prepared, hardware).save(untuned)
-        CompiledNetwork.build(prepared, hardware, database).save(out / LIBRARY)
-        report("comparing with PyTorch")
-        comparison = compare(network, untuned, out / LIBRARY, measurer.server, seed)
+        database = write_database(out, tasks, before_s, run.searches)
+        compared = _compile(networks, out, database, hardware, measurer, seed, report)
     result = TuneResult(
-        network=network.name,
-        bundle=bundle.name,
+        networks=tuple(compared),
+        bundle=bundle_name,
         hardware_id=hardware.hardware_id,
         seed=seed,
         trials=progress.trials,
         elapsed_s=time.monotonic() - started,
-        tasks=tuple(_task_results(progress, before_s)),
-        curve=tuple(recorder.curve),
-        library=str(out / LIBRARY),
-        **comparison.model_dump(),
+        search_s=progress.search_s,
+        measure_s=progress.measure_s,
+        stopped=stopped,
+        tasks=tuple(_task_results(networks, progress, before_s)),
+        curve=tuple(progress.curve),
     )
     with storage_errors(out):
         (out / RESULT).write_text(result.model_dump_json(indent=2) + "\n")
@@ -124,7 +201,60 @@ def tune(
     return result
 
 
-def _untuned_latencies(tasks: Sequence[Task], measurer: Any) -> list[float | None]:
+def _compile(
+    networks: NetworkSet,
+    out: Path,
+    database: Any,
+    hardware: Hardware,
+    measurer: Measurer,
+    seed: int,
+    report: Callable[[str], None],
+) -> list[NetworkResult]:
+    """Compile each network, save it and compare it with the untuned one and with PyTorch."""
+    compared = []
+    untuned = measurer.server.folder / "untuned-network.so"
+    for network, prepared in zip(networks.networks, networks.prepared, strict=True):
+        library = out / library_name(network.name, len(networks.networks))
+        CompiledNetwork.build(prepared, hardware).save(untuned)
+        CompiledNetwork.build(prepared, hardware, database).save(library)
+        report(f"comparing {network.name}")
+        figures = compare(network, untuned, library, measurer.server, seed).model_dump()
+        compared.append(NetworkResult(network=network.name, library=str(library), **figures))
+    return compared
+
+
+def _check(
+    sources: Sequence[Any], trials: int, objective: str, required_s: Sequence[float]
+) -> None:
+    if not sources:
+        raise InputError("name at least one network, operator or file to tune")
+    if trials < 1:
+        raise InputError(f"trials is {trials}; it must be at least 1")
+    if objective not in OBJECTIVES:
+        raise InputError(f"no objective is called '{objective}'; use {', '.join(OBJECTIVES)}")
+    wanted = len(sources) if objective == "requirement" else 0
+    if len(required_s) != wanted:
+        raise InputError(
+            f"the objective '{objective}' takes {wanted} required latencies, one for each "
+            f"network; {len(required_s)} were given"
+            if wanted
+            else f"the objective '{objective}' takes no required latency; use 'requirement'"
+        )
+
+
+def _load(bundle: Bundle | str | Path | None) -> Bundle | None:
+    if isinstance(bundle, Bundle):
+        return bundle
+    return None if bundle == COLD else load_pretrained(bundle or DEFAULT_BUNDLE)
+
+
+def _with_batch(config: SearchConfig, trials: int, tasks: int) -> SearchConfig:
+    """Take smaller batches where the budget is small, so that the scheduler has a choice."""
+    most = max(1, trials // (_BATCHES_PER_TASK * max(tasks, 1)))
+    return config.model_copy(update={"batch": min(config.batch, most)})
+
+
+def _untuned_latencies(tasks: Sequence[Task], measurer: Measurer) -> list[float | None]:
     """Latency of each unscheduled program, in seconds; ``None`` if it does not run."""
     paths = [measurer.server.folder / f"untuned-{i}.so" for i in range(len(tasks))]
     builds = [
@@ -137,13 +267,6 @@ def _untuned_latencies(tasks: Sequence[Task], measurer: Any) -> list[float | Non
     ]
 
 
-def _commit_untuned(tasks: Sequence[Task], before_s: Sequence[float | None], database: Any) -> None:
-    """Let each program as it is compete: for a tiny task it may be the fastest."""
-    for task, latency_s in zip(tasks, before_s, strict=True):
-        if latency_s is not None:
-            commit_program(database, task.mod, task.tvm_target(), latency_s)
-
-
 def _worth_tuning(tasks: Sequence[Task], before_s: Sequence[float | None]) -> list[int]:
     """Indices of the tasks that matter; one that could not be run untuned does."""
     shares = [math.inf if s is None else s * t.weight for s, t in zip(before_s, tasks, strict=True)]
@@ -151,18 +274,18 @@ def _worth_tuning(tasks: Sequence[Task], before_s: Sequence[float | None]) -> li
     return [i for i, share in enumerate(shares) if share >= _NEGLIGIBLE * total]
 
 
-def _task_results(progress: TuneProgress, before_s: Sequence[float | None]) -> Sequence[TaskResult]:
+def _task_results(
+    networks: NetworkSet, progress: TuneProgress, before_s: Sequence[float | None]
+) -> Sequence[TaskResult]:
     return [
         TaskResult(
             name=task.name,
             workload_id=task.workload_id,
-            weight=task.weight,
+            calls=networks.calls_of(number),
             flops=task.flops,
-            trials=trials,
-            latency_before_s=before,
-            latency_after_s=after,
+            trials=progress.task_trials[number],
+            latency_before_s=before_s[number],
+            latency_after_s=progress.best_s[number],
         )
-        for task, trials, before, after in zip(
-            progress.tasks, progress.task_trials, before_s, progress.best_s, strict=True
-        )
+        for number, task in enumerate(progress.tasks)
     ]

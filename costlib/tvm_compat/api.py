@@ -165,10 +165,16 @@ def compile_network(prepared: Any, target: Any, database: Any | None) -> Any:
         return tvm.compile(prepared, target=target)
 
 
-def commit_program(database: Any, mod: Any, target: Any, latency_s: float) -> None:
-    """Put an unscheduled module into a MetaSchedule database as a program of its own."""
-    schedule = tvm.s_tir.Schedule(mod)
-    schedule.get_sblock("root")  # A record without any instruction counts as invalid.
+def commit_program(
+    database: Any, mod: Any, target: Any, latency_s: float, schedule: Any | None = None
+) -> None:
+    """Put a program of a module into a MetaSchedule database; the module as it is if no schedule.
+
+    The schedule is one that has been postprocessed.
+    """
+    if schedule is None:
+        schedule = tvm.s_tir.Schedule(mod)
+        schedule.get_sblock("root")  # A record without any instruction counts as invalid.
     record = ms.database.TuningRecord(
         schedule.trace,
         database.commit_workload(mod),

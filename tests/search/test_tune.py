@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from costlib.errors import InputError, StorageError
+from costlib.data.dataset import Dataset
+from costlib.errors import DatasetError, InputError, StorageError
 from costlib.hardware import Hardware
 from costlib.hub import Bundle
 from costlib.measure.config import MeasureConfig
 from costlib.report.curve import best_so_far_s, draw_curve
 from costlib.search.compiled import CompiledNetwork
-from costlib.search.database import RECORDS, WORKLOADS, open_database
+from costlib.search.database import RECORDS, WORKLOADS
+from costlib.search.memory import Memory
 from costlib.search.result import TuneProgress, TuneResult
+from costlib.search.run import TRIALS
 from costlib.search.tune import tune
 from costlib.tvm_compat import ms, relax, tvm
 from costlib.workloads import load_network
@@ -49,10 +53,11 @@ def run(
 def test_result(run: tuple[TuneResult, Path, list[str]]) -> None:
     result, out, stages = run
     assert result.trials == len(result.curve) == sum(task.trials for task in result.tasks) == 6
-    assert result.latency_after_s > 0
-    assert result.latency_before_s > 0
-    assert result.pytorch_latency_s is not None
-    assert result.max_abs_error < 1e-4 * max(1.0, result.max_abs_output)
+    (network,) = result.networks
+    assert network.latency_after_s > 0
+    assert network.latency_before_s > 0
+    assert network.pytorch_latency_s is not None
+    assert network.max_abs_error < 1e-4 * max(1.0, network.max_abs_output)
     assert stages[0] == "importing the network"
     assert stages[-1] == "done"
     written = TuneResult.model_validate_json((out / "result.json").read_text())
@@ -87,20 +92,77 @@ def test_stock_tvm_opens_the_database(run: tuple[TuneResult, Path, list[str]]) -
 
 def test_the_curve_never_rises(run: tuple[TuneResult, Path, list[str]], tmp_path: Path) -> None:
     result, _, _ = run
-    curve = best_so_far_s(result)
+    curve = best_so_far_s(result, SOURCE)
     assert len(curve) == result.trials + 1
     assert (np.diff(curve) <= 0).all()
     picture = draw_curve(result, tmp_path / "curve.png")
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_second_run_adds_to_the_database(
-    run: tuple[TuneResult, Path, list[str]], bundle: Bundle, hardware: Hardware
+def test_a_run_is_resumed_when_asked(bundle: Bundle, hardware: Hardware, tmp_path: Path) -> None:
+    def go_on(trials: int, seed: int = 0, resume: bool = True) -> TuneResult:
+        return tune(
+            SOURCE,
+            out=tmp_path,
+            trials=trials,
+            bundle=bundle,
+            hardware=hardware,
+            config=QUICK,
+            seed=seed,
+            resume=resume,
+        )
+
+    first = go_on(2)
+    with pytest.raises(InputError, match="--resume goes on"):
+        go_on(4, resume=False)
+    with pytest.raises(InputError, match="choose another folder"):
+        go_on(4, seed=1)
+    second = go_on(4)
+    assert (first.trials, second.trials) == (2, 4)
+    assert [p.latency_s for p in second.curve[:2]] == [p.latency_s for p in first.curve]
+    programs = Dataset.open(tmp_path / TRIALS).scan().collect()["program_id"]
+    assert programs.n_unique() == len(programs) == 4
+
+
+def test_two_networks_at_once(bundle: Bundle, hardware: Hardware, tmp_path: Path) -> None:
+    other = "dense 32 64 64 bias=1 relu=1"
+    result = tune(
+        SOURCE,
+        other,
+        out=tmp_path / "run",
+        trials=6,
+        objective="speedup",
+        bundle="none",
+        hardware=hardware,
+        config=QUICK,
+        memory=tmp_path / "memory",
+    )
+    assert [network.network for network in result.networks] == [SOURCE, other]
+    assert result.bundle == "none"
+    assert {tuple(task.calls) for task in result.tasks} == {(SOURCE,), (other,)}
+    for network in result.networks:
+        inputs = load_network(network.network).random_inputs(0)
+        outputs = CompiledNetwork.load(network.library)(*inputs)
+        assert np.isfinite(outputs[0]).all()
+    picture = draw_curve(result, tmp_path / "curve.png")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    remembered = Memory(tmp_path / "memory").bank()
+    assert set(remembered.table["workload_id"]) == {task.workload_id for task in result.tasks}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"objective": "fast"}, "no objective is called 'fast'"),
+        ({"objective": "requirement"}, "takes 1 required latencies"),
+        ({"required_s": [1.0]}, "takes no required latency"),
+    ],
+)
+def test_settings_that_make_no_sense(
+    tmp_path: Path, bundle: Bundle, settings: dict[str, Any], message: str
 ) -> None:
-    _, out, _ = run
-    before = len(open_database(out).get_all_tuning_records())
-    tune(SOURCE, out=out, trials=2, bundle=bundle, hardware=hardware, config=QUICK, seed=1)
-    assert len(open_database(out).get_all_tuning_records()) >= before + 2
+    with pytest.raises(InputError, match=message):
+        tune(SOURCE, out=tmp_path / "run", bundle=bundle, **settings)
 
 
 @pytest.mark.parametrize("trials", [0, -3])
@@ -117,12 +179,10 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, bundle: Bundle) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_a_damaged_database(tmp_path: Path, bundle: Bundle) -> None:
-    (tmp_path / WORKLOADS).write_text("no database\n")
-    (tmp_path / RECORDS).write_text("")
-    with pytest.raises(InputError, match="cannot be read"):
-        tune(SOURCE, out=tmp_path, bundle=bundle)
-    assert (tmp_path / WORKLOADS).read_text() == "no database\n"
+def test_a_damaged_memory(tmp_path: Path) -> None:
+    (tmp_path / "part-0.parquet").write_bytes(b"no parquet")
+    with pytest.raises(DatasetError, match="no memory of tuning runs"):
+        Memory(tmp_path).bank()
 
 
 @pytest.mark.parametrize("content", [b"", b"not a library"])
@@ -136,4 +196,5 @@ def test_no_compiled_network(tmp_path: Path, content: bytes) -> None:
 
 def test_result_is_json(run: tuple[TuneResult, Path, list[str]]) -> None:
     _, out, _ = run
-    assert json.loads((out / "result.json").read_text())["network"] == SOURCE
+    written = json.loads((out / "result.json").read_text())
+    assert written["networks"][0]["network"] == SOURCE
