@@ -34,6 +34,8 @@ class Builder(ms.builder.PyBuilder):  # type: ignore[misc]
         Repeats, limits and racing.
     reference
         The state of the machine that latencies are corrected to, see :class:`Measurer`.
+    measurer
+        What builds and runs, instead of one of its own with those settings.
     """
 
     def __init__(
@@ -41,9 +43,11 @@ class Builder(ms.builder.PyBuilder):  # type: ignore[misc]
         hardware: Hardware | None = None,
         config: MeasureConfig | None = None,
         reference: CanaryTimes | None = None,
+        *,
+        measurer: Measurer | None = None,
     ) -> None:
         super().__init__()
-        self.measurer = Measurer(hardware or Hardware.local(), config, reference)
+        self.measurer = measurer or Measurer(hardware or Hardware.local(), config, reference)
         self._numbers = itertools.count()
 
     def build(self, build_inputs: list[Any]) -> list[Any]:

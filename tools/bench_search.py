@@ -1,0 +1,199 @@
+"""costlib's search against stock MetaSchedule's, on the held-out networks.
+
+    python tools/bench_search.py heavy            # the two heaviest tasks of each network
+    python tools/bench_search.py networks         # whole networks
+    python tools/bench_search.py ablation         # each part of the search alone, and without it
+    python tools/bench_search.py summary          # tools/results/search.json from what is there
+
+Each case (a task or a network, and a seed) is a file in ``tools/results/search/`` with every trial
+of both sides; what is there is not measured again, so the parts can be stopped and go on.
+``--minutes`` begins no case after that time. Sides take turns on the machine
+(:mod:`search_arms`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from search_arms import Arm, ours, race, stock
+from search_summary import summarise
+
+from costlib.hardware import Hardware
+from costlib.hub import load_pretrained
+from costlib.hub.bundle import Bundle
+from costlib.measure.measurer import Measurer
+from costlib.search.config import SearchConfig
+from costlib.space.design_space import DesignSpace
+from costlib.workloads import extract_tasks
+from costlib.workloads.task import Task
+
+ROOT = Path(__file__).parent / "results"
+CASES = ROOT / "search"
+NETWORKS = ("bert_tiny", "mobilenet_v2", "bert_base", "resnet_50", "resnext_50")
+SEEDS = {"bert_tiny": (0, 1, 2), "mobilenet_v2": (0, 1, 2)}
+HEAVY_TRIALS = 200
+HEAVY_SEEDS = (0, 1, 2)
+LONG_TRIALS = 1000
+NETWORK_TRIALS = 64
+ABLATION_TRIALS = 48
+ABLATION_SEEDS = (0, 1)
+PLAIN = SearchConfig(
+    crossover=0,
+    diversity=0,
+    draft=False,
+    directions=False,
+    sketch_selection=False,
+    diffusion=False,
+    bank=False,
+    correction=False,
+)
+PARTS: dict[str, dict[str, Any]] = {
+    "crossover": {"crossover": 0.2},
+    "diversity": {"diversity": 0.2},
+    "draft": {"draft": True},
+    "directions": {"directions": True},
+    "sketch selection": {"sketch_selection": True},
+    "bank": {"bank": True},
+    "correction": {"correction": True},
+}
+
+
+class Case(NamedTuple):
+    """Something to be measured: a file name and what goes into the file."""
+
+    name: str
+    measure: Callable[[Measurer, Bundle], dict[str, Any]]
+
+
+def main() -> None:
+    """Measure the cases of a part that are missing."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("part", choices=["heavy", "networks", "long", "ablation", "summary"])
+    parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--only", nargs="+", choices=NETWORKS, default=NETWORKS)
+    parser.add_argument("--seeds", type=int, nargs="+")
+    parser.add_argument("--bundle", default="cpu-gbdt")
+    arguments = parser.parse_args()
+    if arguments.part == "summary":
+        (ROOT / "search.json").write_text(json.dumps(summarise(CASES), indent=1) + "\n")
+        return
+    CASES.mkdir(exist_ok=True)
+    started = time.monotonic()
+    hardware = Hardware.local()
+    bundle = load_pretrained(arguments.bundle)
+    parts = {"heavy": heavy, "networks": whole, "long": long, "ablation": ablation}
+    with Measurer(hardware, reference=bundle.canary(hardware.hardware_id)) as measurer:
+        for case in parts[arguments.part](hardware, arguments.only, arguments.seeds):
+            file = CASES / f"{case.name}.json"
+            if file.exists() or time.monotonic() - started > 60 * arguments.minutes:
+                continue
+            content = {"bundle": bundle.manifest.created, "hardware": hardware.hardware_id}
+            content |= case.measure(measurer, bundle)
+            file.write_text(json.dumps(content) + "\n")
+            print(case.name, f"{time.monotonic() - started:.0f} s", flush=True)
+
+
+def heaviest(network: str, hardware: Hardware, count: int) -> list[Task]:
+    """Return the tunable tasks of a network with the most operations, each of weight 1."""
+    tasks = [t for t in extract_tasks(network, hardware) if DesignSpace(t).is_tunable]
+    return [task.times(1) for task in tasks[:count]]
+
+
+def heavy(hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None) -> Iterator[Case]:
+    """Yield single tasks, a seed after the other."""
+    tasks = {network: heaviest(network, hardware, 2) for network in only}
+    for seed in seeds or HEAVY_SEEDS:
+        for network in only:
+            for rank, task in enumerate(tasks[network]):
+                name = f"heavy-{network}-{rank}-seed{seed}"
+                yield Case(name, _against_stock([task], HEAVY_TRIALS, HEAVY_TRIALS, seed))
+
+
+def long(hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None) -> Iterator[Case]:
+    """Yield the heaviest task of each network, stock with many more trials."""
+    for seed in seeds or (0,):
+        for network in only:
+            (task,) = heaviest(network, hardware, 1)
+            name = f"long-{network}-seed{seed}"
+            yield Case(name, _against_stock([task], LONG_TRIALS, HEAVY_TRIALS, seed))
+
+
+def whole(hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None) -> Iterator[Case]:
+    """Yield whole networks."""
+    for network in only:
+        tasks = [t for t in extract_tasks(network, hardware) if DesignSpace(t).is_tunable]
+        budget = NETWORK_TRIALS * len(tasks)
+        for seed in seeds or SEEDS.get(network, (0,)):
+            yield Case(f"network-{network}-seed{seed}", _against_stock(tasks, budget, budget, seed))
+
+
+def ablation(
+    hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None
+) -> Iterator[Case]:
+    """Yield single tasks with every version of costlib's search side by side."""
+    tasks = {network: heaviest(network, hardware, 2) for network in only}
+    for seed in seeds or ABLATION_SEEDS:
+        for network in only:
+            for rank, task in enumerate(tasks[network]):
+                yield Case(f"ablation-{network}-{rank}-seed{seed}", _versions(task, seed))
+
+
+def _against_stock(
+    tasks: Sequence[Task], stock_trials: int, our_trials: int, seed: int
+) -> Callable[[Measurer, Bundle], dict[str, Any]]:
+    def measure(measurer: Measurer, bundle: Bundle) -> dict[str, Any]:
+        per_task = stock_trials if len(tasks) == 1 else NETWORK_TRIALS
+        arms = [
+            Arm("stock", stock(tasks, stock_trials, per_task, seed, measurer)),
+            Arm("costlib", ours(tasks, our_trials, seed, measurer, bundle, SearchConfig())),
+        ]
+        return _raced(arms, tasks)
+
+    return measure
+
+
+def _versions(task: Task, seed: int) -> Callable[[Measurer, Bundle], dict[str, Any]]:
+    def measure(measurer: Measurer, bundle: Bundle) -> dict[str, Any]:
+        full = SearchConfig()
+        versions = {"plain": (bundle, PLAIN), "full": (bundle, full), "cold": (None, full)}
+        for name, change in PARTS.items():
+            without = {field: getattr(PLAIN, field) for field in change}
+            versions[f"plain + {name}"] = (bundle, PLAIN.model_copy(update=change))
+            versions[f"full - {name}"] = (bundle, full.model_copy(update=without))
+        arms = [
+            Arm(name, ours([task], ABLATION_TRIALS, seed, measurer, known, config))
+            for name, (known, config) in versions.items()
+        ]
+        return _raced(arms, [task])
+
+    return measure
+
+
+def _raced(arms: Sequence[Arm], tasks: Sequence[Task]) -> dict[str, Any]:
+    race(arms)
+    return {
+        "tasks": [
+            {"name": t.name, "workload_id": t.workload_id, "weight": t.weight, "flops": t.flops}
+            for t in tasks
+        ],
+        "arms": {
+            arm.name: {
+                "trials": [
+                    [task, None if s is None else float(f"{s:.5g}"), round(elapsed, 2)]
+                    for task, s, elapsed in arm.trials
+                ],
+                "active_s": round(arm.active_s, 1),
+                "measure_s": round(arm.measure_s, 1),
+            }
+            for arm in arms
+        },
+    }
+
+
+if __name__ == "__main__":
+    main()

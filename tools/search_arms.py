@@ -1,0 +1,256 @@
+"""Stock MetaSchedule and costlib on one machine, in turns: whoever has measured less goes on.
+
+Both measure with the same builder, runner, repeats and canaries. Stock's search runs as it is, in a
+thread that waits for its turn in a measure callback; a turn is everything that leads to a batch:
+learning from the last one, searching, building, running.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from costlib.hardware import Hardware
+from costlib.hub.bundle import Bundle
+from costlib.measure.measurer import Measurer
+from costlib.measure.metaschedule import Builder, Runner
+from costlib.search.config import SearchConfig
+from costlib.search.run import Batch, TuningRun
+from costlib.search.scheduler import TaskScheduler
+from costlib.tvm_compat import ms
+from costlib.tvm_compat.api import derived_object
+from costlib.workloads.task import Task
+
+STOCK_BATCH = 64
+"""MetaSchedule's default number of programs between two rounds of search."""
+
+
+class Turns:
+    """Lets threads take turns; one that leaves no longer has any."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._done = dict.fromkeys(names, 0)
+        self._turn: str | None = next(iter(names), None)
+        self._changed = threading.Condition()
+
+    def wait(self, name: str) -> None:
+        """Wait until it is one's turn."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._turn == name)
+
+    def pass_on(self, name: str, trials: int | None) -> None:
+        """End one's turn with so many trials done in all, ``None`` to leave for good."""
+        with self._changed:
+            if trials is None:
+                del self._done[name]
+            else:
+                self._done[name] = trials
+            self._turn = min(self._done, key=lambda n: self._done[n], default=None)
+            self._changed.notify_all()
+
+
+@dataclass
+class Arm:
+    """One side: every trial with the seconds that the side had spent when it was done.
+
+    Attributes
+    ----------
+    trials
+        (index of the task, latency in seconds or ``None``, active seconds) of each.
+    measure_s
+        Seconds of building and running among the active ones.
+    """
+
+    name: str
+    run: Callable[[Arm, Turns], None]
+    trials: list[tuple[int, float | None, float]] = field(default_factory=list)
+    active_s: float = 0.0
+    measure_s: float = 0.0
+    error: BaseException | None = None
+    _since: float = 0.0
+
+    def begin(self, turns: Turns) -> None:
+        """Wait for a turn."""
+        turns.wait(self.name)
+        self._since = time.perf_counter()
+
+    def note(self, task: int, latencies: Sequence[float | None]) -> None:
+        """Note a batch; its turn goes on."""
+        elapsed = self.active_s + time.perf_counter() - self._since
+        self.trials += [(task, latency_s, elapsed) for latency_s in latencies]
+
+    def end(self, turns: Turns) -> None:
+        """Pass the turn on."""
+        self.active_s += time.perf_counter() - self._since
+        turns.pass_on(self.name, len(self.trials))
+
+
+def race(arms: Sequence[Arm]) -> None:
+    """Run arms in turns until all are done; an error in one ends the race."""
+    turns = Turns([arm.name for arm in arms])
+
+    def run(arm: Arm) -> None:
+        arm.begin(turns)
+        try:
+            arm.run(arm, turns)
+        except BaseException as error:
+            arm.error = error
+        turns.pass_on(arm.name, None)
+
+    threads = [threading.Thread(target=run, args=(arm,), daemon=True) for arm in arms]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for arm in arms:
+        if arm.error is not None:
+            raise arm.error
+
+
+def stock(
+    tasks: Sequence[Task], trials: int, per_task: int, seed: int, measurer: Measurer
+) -> Callable[[Arm, Turns], None]:
+    """MetaSchedule as it comes: evolutionary search, ``XGBModel``, gradient task scheduler."""
+
+    def run(arm: Arm, turns: Turns) -> None:
+        builder = Builder(measurer=_Timed(measurer, arm))
+        seeds = np.random.default_rng(seed).integers(1, 2**31 - 1, len(tasks) + 1)
+        np.random.seed(seed)  # Until it has learnt enough XGBModel predicts from here.
+        contexts = [
+            ms.TuneContext(
+                mod=task.mod,
+                target=task.tvm_target(),
+                space_generator="post-order-apply",
+                search_strategy="evolutionary",
+                task_name=task.name,
+                rand_state=int(number),
+                num_threads=measurer.hardware.num_cores,
+            ).clone()
+            for task, number in zip(tasks, seeds[1:], strict=True)
+        ]
+        with tempfile.TemporaryDirectory() as folder:
+            ms.tune_tasks(
+                tasks=contexts,
+                task_weights=[float(task.weight) for task in tasks],
+                work_dir=folder,
+                max_trials_global=trials,
+                max_trials_per_task=per_task,
+                num_trials_per_iter=min(STOCK_BATCH, per_task),
+                builder=builder,
+                runner=Runner(builder),
+                database="memory",
+                cost_model="xgb",
+                measure_callbacks=[
+                    _TakesTurns(arm, turns),
+                    ms.measure_callback.AddToDatabase(),
+                    ms.measure_callback.UpdateCostModel(),
+                    ms.measure_callback.RemoveBuildArtifact(),
+                ],
+                task_scheduler=ms.task_scheduler.GradientBased(seed=int(seeds[0])),
+            )
+
+    return run
+
+
+def ours(
+    tasks: Sequence[Task],
+    trials: int,
+    seed: int,
+    measurer: Measurer,
+    bundle: Bundle | None,
+    config: SearchConfig,
+) -> Callable[[Arm, Turns], None]:
+    """costlib's search, in a folder that is thrown away."""
+
+    def run(arm: Arm, turns: Turns) -> None:
+        scheduler = TaskScheduler(
+            np.array([[float(task.weight) for task in tasks]]),
+            flops=[task.flops for task in tasks],
+            similar=[task.name for task in tasks],
+        )
+
+        def on_batch(batch: Batch) -> None:
+            arm.measure_s += batch.measure_s
+            arm.note(batch.task, [m.latency_s for m in batch.measurements])
+            arm.end(turns)
+            arm.begin(turns)
+
+        with tempfile.TemporaryDirectory() as folder:
+            TuningRun(
+                tasks,
+                scheduler,
+                measurer.hardware,
+                measurer,
+                Path(folder),
+                bundle=bundle,
+                config=config,
+                seed=seed,
+            ).run(trials, on_batch=on_batch)
+
+    return run
+
+
+@derived_object
+class _TakesTurns(ms.measure_callback.PyMeasureCallback):  # type: ignore[misc]
+    """Notes a batch, lets the others work, and goes on when it is this arm's turn again."""
+
+    def __init__(self, arm: Arm, turns: Turns) -> None:
+        super().__init__()
+        self._arm = arm
+        self._turns = turns
+
+    def apply(
+        self,
+        task_scheduler: Any,
+        task_id: int,
+        measure_candidates: list[Any],
+        builder_results: list[Any],
+        runner_results: list[Any],
+    ) -> None:
+        """Take up a batch of results."""
+        latencies = [
+            None if r.run_secs is None else float(np.mean([float(s) for s in r.run_secs]))
+            for r in runner_results
+        ]
+        self._arm.note(task_id, latencies)
+        self._arm.end(self._turns)
+        self._arm.begin(self._turns)
+
+
+class _Timed:
+    """A measurer that adds what it takes to an arm's account."""
+
+    def __init__(self, measurer: Measurer, arm: Arm) -> None:
+        self.hardware: Hardware = measurer.hardware
+        self.server = _TimedServer(measurer.server, arm)
+        self._measurer = measurer
+        self._arm = arm
+        self.build_job = measurer.build_job
+
+    def run_library(self, *arguments: Any) -> Any:
+        """Run a library."""
+        started = time.perf_counter()
+        result = self._measurer.run_library(*arguments)
+        self._arm.measure_s += time.perf_counter() - started
+        return result
+
+
+class _TimedServer:
+    def __init__(self, server: Any, arm: Arm) -> None:
+        self.folder = server.folder
+        self._server = server
+        self._arm = arm
+
+    def work(self, jobs: Any) -> Any:
+        """Do jobs."""
+        started = time.perf_counter()
+        result = self._server.work(jobs)
+        self._arm.measure_s += time.perf_counter() - started
+        return result

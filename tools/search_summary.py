@@ -1,0 +1,132 @@
+"""What the cases of ``bench_search.py`` come to, as one table."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def summarise(folder: Path) -> dict[str, Any]:
+    """Read all cases of a folder."""
+    cases = {file.stem: json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))}
+    grouped: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    for name, case in cases.items():
+        kind, rest = name.split("-", 1)
+        what, _, seed = rest.rpartition("-seed")
+        if kind != "ablation":
+            grouped[kind][what].append({"seed": int(seed), **_compared(case)})
+    summary: dict[str, Any] = {}
+    for kind, key in (("network", "networks"), ("heavy", "heavy"), ("long", "long")):
+        entries = [{"name": what, **_over_seeds(rows)} for what, rows in grouped[kind].items()]
+        summary[key] = entries
+        if entries:
+            summary[f"pooled_{key}"] = {
+                figure: _geometric_mean([entry[figure] for entry in entries])
+                for figure in FIGURES
+                if figure in entries[0]
+            }
+    summary["ablation"] = _ablation(
+        [case for name, case in cases.items() if name.startswith("ablation-")]
+    )
+    return summary
+
+
+FIGURES = (
+    "trials_ratio",
+    "time_ratio",
+    "latency_ratio",
+    "latency_ratio_at_16",
+    "overhead_ratio",
+)
+
+
+def _compared(case: Mapping[str, Any]) -> dict[str, Any]:
+    """Compare one race's sides: how costlib did relative to stock.
+
+    - ``trials_ratio``, ``time_ratio``: trials and active seconds that costlib needed to be
+      as fast as stock at its end, divided by stock's; ``None`` if it never was.
+    - ``latency_ratio``: stock's last latency divided by costlib's at as many trials, or at its end.
+    - ``latency_ratio_at_16``: stock's last latency divided by costlib's after 16 trials a task.
+    - ``overhead_ratio``: seconds a trial that were not building or running, costlib's by stock's.
+    """
+    weights = np.array([task["weight"] for task in case["tasks"]], "float64")
+    theirs, ours = case["arms"]["stock"], case["arms"]["costlib"]
+    their_curve, our_curve = _curve(theirs, weights), _curve(ours, weights)
+    reached = np.flatnonzero(our_curve <= their_curve[-1])
+    count = len(our_curve)
+    at_16 = min(16 * len(weights), count) - 1
+    return {
+        "stock_s": float(their_curve[-1]),
+        "costlib_s": float(our_curve[-1]),
+        "trials": len(their_curve),
+        "trials_ratio": float((reached[0] + 1) / len(their_curve)) if len(reached) else None,
+        "time_ratio": float(ours["trials"][reached[0]][2] / theirs["trials"][-1][2])
+        if len(reached)
+        else None,
+        "latency_ratio": float(their_curve[-1] / our_curve[min(len(their_curve), count) - 1]),
+        "latency_ratio_at_16": float(their_curve[-1] / our_curve[at_16]),
+        "overhead_ratio": _overhead(ours) / _overhead(theirs),
+    }
+
+
+def _curve(arm: Mapping[str, Any], weights: Floats) -> Floats:
+    """Weighted sum of the best latencies after each trial; infinite until each task has one."""
+    best = np.full(len(weights), np.inf)
+    sums = []
+    for task, latency_s, _ in arm["trials"]:
+        if latency_s is not None:
+            best[task] = min(best[task], latency_s)
+        sums.append(float(weights @ best))
+    return np.array(sums)
+
+
+def _overhead(arm: Mapping[str, Any]) -> float:
+    return float((arm["active_s"] - arm["measure_s"]) / len(arm["trials"]))
+
+
+def _over_seeds(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    ratios = {
+        figure: _geometric_mean([row[figure] for row in rows])
+        for figure in FIGURES
+        if figure in rows[0]
+    }
+    return {**ratios, "seeds": [dict(row) for row in rows]}
+
+
+def _geometric_mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean, ``None`` if one of the values is missing."""
+    known = [value for value in values if value is not None]
+    if len(known) < len(values) or not known:
+        return None
+    return round(float(np.exp(np.mean(np.log(known)))), 4)
+
+
+def _ablation(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """How fast each version's best program is after all trials, relative to the full search's."""
+    rows = []
+    for name in cases[0]["arms"] if cases else []:
+        ratios, areas = [], []
+        for case in cases:
+            one = np.ones(1)
+            full, this = _curve(case["arms"]["full"], one), _curve(case["arms"][name], one)
+            ratios.append(full[-1] / this[-1])
+            count = min(len(full), len(this))
+            known = np.isfinite(full[:count]) & np.isfinite(this[:count])
+            areas.append(np.exp(np.mean(np.log(full[:count][known] / this[:count][known]))))
+        rows.append(
+            {
+                "version": name,
+                "throughput": _geometric_mean(ratios),
+                "throughput_along_the_way": _geometric_mean(areas),
+                "range": [round(min(ratios), 3), round(max(ratios), 3)],
+                "cases": len(cases),
+            }
+        )
+    return rows
