@@ -21,6 +21,7 @@ from costlib.space.program import Sketch, fill_sketch
 from costlib.training.assemble import assemble
 from costlib.training.batches import batches
 from costlib.training.out_of_core import fit_gbdt
+from costlib.training.protocol import most_measured_hardware
 
 PROGRAMS_PER_TASK = 4_000
 PROGRAMS_PER_PART = 1_000
@@ -30,8 +31,8 @@ NUM_TREES = 20
 def generate(folder: Path, source: Path, size: int) -> dict[str, Any]:
     """Write the synthetic dataset; what is there already stays."""
     real, target = Dataset.open(source), Dataset.create(folder / "dataset")
-    hardware_id, hardware = next(iter(real.hardware().items()))
-    target.add_hardware(hardware, real.canary(hardware_id))
+    hardware_id = most_measured_hardware(real)
+    target.add_hardware(real.hardware()[hardware_id], real.canary(hardware_id))
     target.append_sketches(real.scan("sketches").collect().to_dicts())
     assemble(real, hardware=[hardware_id])  # With its features.
     features, store = FeatureStore(real, hardware_id), FeatureStore(target, hardware_id)

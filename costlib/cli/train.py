@@ -15,6 +15,9 @@ def train(
     dataset: Annotated[Path, typer.Argument(help="The dataset's folder.")],
     out: Annotated[Path, typer.Option(help="The bundle's folder; an existing one is replaced.")],
     model: Annotated[str, typer.Option(help="The kind of model.")] = "gbdt",
+    hardware: Annotated[
+        list[str] | None, typer.Option(help="Id of a hardware to train for; all if not given.")
+    ] = None,
     held_out: Annotated[
         float | None,
         typer.Option(
@@ -35,7 +38,15 @@ def train(
         def show(done: int, total: int) -> None:
             bar.update(line, completed=done, total=total)
 
-        bundle = run(dataset, out, kind=model, held_out_share=held_out, seed=seed, on_progress=show)
+        bundle = run(
+            dataset,
+            out,
+            kind=model,
+            hardware=hardware,
+            held_out_share=held_out,
+            seed=seed,
+            on_progress=show,
+        )
     _print_metrics(str(out), bundle.manifest.metrics, as_json)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import polars as pl
 
 from costlib.data.dataset import Dataset
@@ -11,8 +13,10 @@ from costlib.schema import Status
 from costlib.space.design_space import DesignSpace
 
 
-def collect_priors(dataset: Dataset, per_task: int = 4) -> PriorBank:
-    """Take the best programs of each task on each hardware of a dataset.
+def collect_priors(
+    dataset: Dataset, per_task: int = 4, *, hardware: Collection[str] | None = None
+) -> PriorBank:
+    """Take the best programs of each task on each hardware of a dataset, or on some of them.
 
     Imported schedules of other languages, and programs whose sketch is none of the task's, are
     left out.
@@ -20,12 +24,14 @@ def collect_priors(dataset: Dataset, per_task: int = 4) -> PriorBank:
     rows = []
     workloads = dataset.scan("workloads").filter(pl.col("mod_json").is_not_null()).collect()
     described = {row["workload_id"]: row for row in workloads.iter_rows(named=True)}
-    hardware = dataset.hardware()
+    known = dataset.hardware()
     best = _best_programs(dataset, per_task).filter(pl.col("workload_id").is_in(list(described)))
+    if hardware is not None:
+        best = best.filter(pl.col("hardware").is_in(list(hardware)))
     for (workload_id, hardware_id), programs in best.group_by("workload_id", "hardware"):
         row = described[workload_id]
-        space = DesignSpace(task_of(row, hardware[str(hardware_id)]))
-        known = {sketch.sketch_id for sketch in space.sketches}
+        space = DesignSpace(task_of(row, known[str(hardware_id)]))
+        sketch_ids = {sketch.sketch_id for sketch in space.sketches}
         shared = {
             "cluster": space.cluster,
             "name": row["name"],
@@ -34,7 +40,7 @@ def collect_priors(dataset: Dataset, per_task: int = 4) -> PriorBank:
         rows += [
             shared | program
             for program in programs.iter_rows(named=True)
-            if program["sketch_id"] in known
+            if program["sketch_id"] in sketch_ids
         ]
     table = pl.DataFrame(rows, schema=SCHEMA)
     return PriorBank(table.sort("cluster", "hardware", "workload_id", "rank"))

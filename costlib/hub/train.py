@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from costlib.data.dataset import Dataset
 from costlib.hub.bundle import Bundle, HardwareEntry, TrainedOn, save_bundle
 from costlib.hub.collect_priors import collect_priors
+from costlib.training.batches import chosen_hardware
 from costlib.training.directions import fit_directions
 from costlib.training.fit import fit_model
 
@@ -21,6 +22,7 @@ def train(
     out: str | Path,
     *,
     kind: str = "gbdt",
+    hardware: Collection[str] | None = None,
     held_out_share: float | None = None,
     seed: int = 0,
     on_progress: Callable[[int, int], None] | None = None,
@@ -36,38 +38,47 @@ def train(
         A dataset or its folder.
     out
         The bundle's folder; an existing bundle is replaced.
-    kind, held_out_share, seed, on_progress
+    kind, hardware, held_out_share, seed, on_progress
         See :func:`costlib.training.fit.fit_model`.
     """
     dataset = dataset if isinstance(dataset, Dataset) else Dataset.open(dataset)
     fitted = fit_model(
-        dataset, kind=kind, held_out_share=held_out_share, seed=seed, on_progress=on_progress
+        dataset,
+        kind=kind,
+        hardware=hardware,
+        held_out_share=held_out_share,
+        seed=seed,
+        on_progress=on_progress,
     )
-    draft = fit_model(dataset, kind=_DRAFT, held_out_share=held_out_share, seed=seed)
+    draft = fit_model(
+        dataset, kind=_DRAFT, hardware=hardware, held_out_share=held_out_share, seed=seed
+    )
     metrics = fitted.metrics.model_dump() | {
         "near_duplicates_removed": fitted.removed,
         "draft": draft.metrics.model_dump(),
     }
-    directions = fit_directions(dataset, only=draft.trained, seed=seed)
+    directions = fit_directions(dataset, hardware=hardware, only=draft.trained, seed=seed)
     if directions is not None:
         metrics["directions"] = directions[1].model_dump()
     command = ["costlib", "train", str(dataset.path), "--out", str(out), "--model", kind]
     if held_out_share is not None:
         command += ["--held-out", str(held_out_share)]
+    for hardware_id in hardware or ():
+        command += ["--hardware", hardware_id]
     command += ["--seed", str(seed)]
-    hardware = tuple(
-        HardwareEntry(hardware=hardware, canary=dataset.canary(hardware_id))
-        for hardware_id, hardware in dataset.hardware().items()
-    )
+    known = chosen_hardware(dataset, hardware)
     return save_bundle(
         out,
         fitted.model,
         draft=draft.model,
         directions=None if directions is None else directions[0],
-        priors=collect_priors(dataset),
+        priors=collect_priors(dataset, hardware=known),
         command=shlex.join(command),
         seed=seed,
-        hardware=hardware,
+        hardware=tuple(
+            HardwareEntry(hardware=one, canary=dataset.canary(hardware_id))
+            for hardware_id, one in known.items()
+        ),
         trained_on=TrainedOn(
             dataset=dataset.path.name,
             tasks=len(fitted.trained),

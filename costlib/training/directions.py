@@ -142,7 +142,11 @@ def direction_data(
 
 
 def fit_directions(
-    dataset: Dataset, *, only: Collection[str] | None = None, seed: int = 0
+    dataset: Dataset,
+    *,
+    hardware: Collection[str] | None = None,
+    only: Collection[str] | None = None,
+    seed: int = 0,
 ) -> tuple[DirectionModel, DirectionMetrics] | None:
     """Train on the hardware with the most mutation records, ``None`` if there are too few.
 
@@ -150,6 +154,8 @@ def fit_directions(
     ----------
     dataset, only
         See :func:`direction_data`.
+    hardware
+        Ids of the hardware to choose from; all if not given.
     seed
         Of the trees.
 
@@ -159,7 +165,10 @@ def fit_directions(
         The model has seen all tasks; the metrics are those of a model that was not shown every
         fifth of them, on these.
     """
-    counts = dataset.scan("mutations").group_by("hardware").agg(pl.len())
+    records = dataset.scan("mutations")
+    if hardware is not None:
+        records = records.filter(pl.col("hardware").is_in(list(hardware)))
+    counts = records.group_by("hardware").agg(pl.len())
     ranked = counts.sort("len", "hardware", descending=True).collect()["hardware"]
     if ranked.is_empty():
         return None

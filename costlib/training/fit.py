@@ -13,6 +13,7 @@ from costlib.errors import DatasetError, InputError
 from costlib.models import model_class
 from costlib.models.base import CostModel
 from costlib.training.assemble import TrainingData, assemble
+from costlib.training.batches import chosen_hardware
 from costlib.training.metrics import Metrics, evaluate_scores
 from costlib.training.protocol import (
     ProtocolMetrics,
@@ -59,6 +60,7 @@ def fit_model(
     dataset: Dataset,
     *,
     kind: str = "gbdt",
+    hardware: Collection[str] | None = None,
     held_out_share: float | None = None,
     seed: int = 0,
     on_progress: Progress | None = None,
@@ -71,6 +73,9 @@ def fit_model(
         The dataset.
     kind
         The model, see :func:`costlib.models.model_class`.
+    hardware
+        Ids of the hardware to train for; all of the dataset's if not given. Held-out networks
+        are judged on the one of them that they were measured on most.
     held_out_share
         Share of the tasks to judge on; near duplicates of them are not trained on either. If
         not given, all tasks are trained on where the dataset has held-out networks, and 0.8 of
@@ -87,8 +92,9 @@ def fit_model(
     """
     if held_out_share is not None and not 0 < held_out_share < 1:
         raise InputError(f"held_out_share is {held_out_share}; it must lie between 0 and 1")
-    measured = dataset.scan().select(pl.col("workload_id").unique()).collect()
-    ids = set(measured["workload_id"])
+    known = chosen_hardware(dataset, hardware)
+    measured = dataset.scan().filter(pl.col("hardware").is_in(list(known)))
+    ids = set(measured.select(pl.col("workload_id").unique()).collect()["workload_id"])
     if len(ids) < 2:
         raise DatasetError(
             f"{dataset.path} has measurements of {len(ids)} task(s); a model needs at least two, "
@@ -97,14 +103,22 @@ def fit_model(
     held_out = dataset.held_out()
     view = model_class(kind).view
     if held_out_share is None and held_out is not None:
-        data = assemble(dataset, view=view, on_progress=on_progress)
+        data = assemble(dataset, hardware=hardware, view=view, on_progress=on_progress)
         model = _fit(kind, data, seed)
-        return _fitted(model, data, judge_networks(model, held_out), held_out_ids(held_out), 0)
+        judged_on = most_measured_hardware(held_out, hardware)
+        metrics = judge_networks(model, held_out, judged_on)
+        return _fitted(model, data, metrics, held_out_ids(held_out), 0)
     split = split_by_task(dataset, held_out_share or _HELD_OUT_SHARE, seed)
-    data = assemble(dataset, only=split.train.workload_ids, view=view, on_progress=on_progress)
+    data = assemble(
+        dataset,
+        only=split.train.workload_ids,
+        hardware=hardware,
+        view=view,
+        on_progress=on_progress,
+    )
     model = _fit(kind, data, seed)
-    metrics = judge(model, assemble(dataset, only=split.test.workload_ids, view=view))
-    return _fitted(model, data, metrics, split.test.workload_ids, split.removed)
+    unseen = assemble(dataset, only=split.test.workload_ids, hardware=hardware, view=view)
+    return _fitted(model, data, judge(model, unseen), split.test.workload_ids, split.removed)
 
 
 def _fit(kind: str, data: TrainingData, seed: int) -> CostModel:

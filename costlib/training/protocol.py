@@ -6,7 +6,7 @@ networks' tasks pooled; they differ, so both are given.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -177,16 +177,27 @@ def evaluate_protocol(
     )
 
 
-def most_measured_hardware(dataset: Dataset) -> str:
+def most_measured_hardware(dataset: Dataset, among: Collection[str] | None = None) -> str:
     """Return the hardware that most measurements of a dataset were made on.
+
+    Parameters
+    ----------
+    dataset
+        The dataset.
+    among
+        Ids to choose from; all if not given.
 
     Raises
     ------
     DatasetError
-        The dataset has no measurements.
+        The dataset has no measurements on them.
     """
-    counts = dataset.scan().group_by("hardware").agg(pl.len())
+    records = dataset.scan()
+    if among is not None:
+        records = records.filter(pl.col("hardware").is_in(list(among)))
+    counts = records.group_by("hardware").agg(pl.len())
     ranked = counts.sort("len", "hardware", descending=True).collect()["hardware"]
     if ranked.is_empty():
-        raise DatasetError(f"{dataset.path} has no measurements")
+        on = "" if among is None else f" on {', '.join(among)}"
+        raise DatasetError(f"{dataset.path} has no measurements{on}")
     return str(ranked[0])
