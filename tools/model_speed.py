@@ -96,9 +96,8 @@ def scoring() -> dict[str, Any]:
     }
     described = context_features(task.flops, hardware)
     largest = max(space.sketches, key=lambda s: sum(p.sketch_id == s.sketch_id for p in programs))
-    pool = SketchPool(
-        task, largest, [p for p in programs if p.sketch_id == largest.sketch_id], described
-    )
+    shown = [program for program in programs if program.sketch_id == largest.sketch_id]
+    pool = SketchPool(largest, shown, encoders[largest.sketch_id], described)
     vectors = pool.vectors.random(VECTORS, np.random.default_rng(0))
 
     def lowered() -> list[Any]:

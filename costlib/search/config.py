@@ -10,6 +10,9 @@ class SearchConfig(BaseModel):
 
     Attributes
     ----------
+    strategy
+        A name in :data:`costlib.search.strategy.STRATEGIES`; what follows, but for ``batch``, is
+        for ``"evolution"``.
     batch
         Programs of a task that are measured between two rounds of search.
     population, generations
@@ -44,6 +47,7 @@ class SearchConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    strategy: str = "evolution"
     batch: int = Field(8, ge=1)
     population: int = Field(512, ge=8)
     generations: int = Field(4, ge=0)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from costlib.data.parts import storage_errors
-from costlib.search.task_search import TaskSearch
+from costlib.search.strategy import Strategy
 from costlib.tvm_compat import ms
 from costlib.tvm_compat.api import commit_program
 from costlib.workloads.task import Task
@@ -22,7 +22,7 @@ def write_database(
     folder: Path,
     tasks: Sequence[Task],
     untuned_s: Sequence[float | None],
-    searches: Sequence[TaskSearch],
+    searches: Sequence[Strategy],
 ) -> Any:
     """Write the best programs of each task, the untuned one among them if it runs.
 

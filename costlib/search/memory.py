@@ -12,7 +12,7 @@ from costlib.data.parts import storage_errors, write_part
 from costlib.errors import DatasetError
 from costlib.hardware import Hardware
 from costlib.hub.priors import SCHEMA, PriorBank, flat_extents
-from costlib.search.task_search import TaskSearch
+from costlib.search.strategy import Strategy
 
 _PER_TASK = 4
 
@@ -55,7 +55,7 @@ class Memory:
             .filter(pl.col("rank") < _PER_TASK)
         )
 
-    def add(self, searches: Iterable[TaskSearch], hardware: Hardware) -> None:
+    def add(self, searches: Iterable[Strategy], hardware: Hardware) -> None:
         """Remember the best programs of a run's tasks."""
         rows = [
             {

@@ -21,7 +21,7 @@ from costlib.schema import Status
 from costlib.search.config import SearchConfig
 from costlib.search.run_model import RunModel
 from costlib.search.scheduler import Objective, TaskScheduler
-from costlib.search.task_search import Prior, Proposal, TaskSearch
+from costlib.search.strategy import Prior, Proposal, Strategy, strategy_class
 from costlib.tvm_compat import ms
 from costlib.tvm_compat.api import derived_object
 from costlib.workloads.task import Task
@@ -60,14 +60,15 @@ class SearchStrategy(ms.search_strategy.PySearchStrategy):  # type: ignore[misc]
         self._config = config or SearchConfig()
         self._seed = seed
         self._model = model or RunModel(bundle, self._config, seed)
-        self._search: TaskSearch | None = None
+        self._search: Strategy | None = None
         self._proposals: list[Proposal] = []
         self._left = 0
         self._per_round = 0
 
     def _initialize_with_tune_context(self, context: Any) -> None:
         task = Task(str(context.task_name or "main"), context.mod, self._hardware.target)
-        self._search = TaskSearch(task, self._hardware, self._model, self._config, self._seed)
+        strategy = strategy_class(self._config.strategy)
+        self._search = strategy(task, self._hardware, self._model, self._config, self._seed)
 
     def pre_tuning(
         self,

@@ -25,7 +25,7 @@ from costlib.schema import CanaryTimes, Status
 from costlib.search.config import SearchConfig
 from costlib.search.run_model import RunModel
 from costlib.search.scheduler import TaskScheduler
-from costlib.search.task_search import Prior, Proposal, TaskSearch
+from costlib.search.strategy import Prior, Proposal, strategy_class
 from costlib.space.program import Program
 from costlib.workloads.task import Task
 
@@ -121,7 +121,8 @@ class TuningRun:
         banks = [memory, bundle.priors if bundle else None]
         self._banks = [bank for bank in banks if bank is not None] if self.config.bank else []
         self.searches = [
-            TaskSearch(task, hardware, self._model, self.config, seed) for task in tasks
+            strategy_class(self.config.strategy)(task, hardware, self._model, self.config, seed)
+            for task in tasks
         ]
         self._extents = [flat_extents(shape for _, shape in task.arguments) for task in tasks]
         self._dataset = Dataset.create(folder / TRIALS)

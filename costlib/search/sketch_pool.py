@@ -13,7 +13,6 @@ from costlib.features.vector_encoder import VectorEncoder
 from costlib.models.direction import DIRECTIONS
 from costlib.space.program import Program, Sketch
 from costlib.space.vectors import DecisionVectors, Integers
-from costlib.workloads.task import Task
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -27,12 +26,12 @@ class SketchPool:
 
     Parameters
     ----------
-    task
-        The task.
     sketch
-        One of its sketches.
+        A sketch of a task.
     examples
         Programs of it.
+    encoder
+        Encodes its programs.
     context
         float32 `c`: describes task and hardware.
 
@@ -40,15 +39,18 @@ class SketchPool:
     ----------
     vectors
         The sketch's decisions.
+    encode
+        Encodes them.
     """
 
     def __init__(
-        self, task: Task, sketch: Sketch, examples: Sequence[Program], context: Any
+        self,
+        sketch: Sketch,
+        examples: Sequence[Program],
+        encoder: ScheduleEncoder,
+        context: Any,
     ) -> None:
-        self.sketch = sketch
         self.vectors = DecisionVectors(sketch, examples)
-        shapes = [shape for _, shape in task.arguments]
-        encoder = ScheduleEncoder(sketch.instructions, task.name, shapes)
         self.encode = VectorEncoder(self.vectors, encoder, context)
         self._allowed = np.array(
             [

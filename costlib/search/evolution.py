@@ -1,4 +1,4 @@
-"""The search of one task: proposes programs to measure, learns from what came out.
+"""Evolution under a learned cost model: Ansor's search (OSDI'20), scored in two stages.
 
 Two-stage scoring: thousands of candidates are made, changed, mixed and scored as vectors of
 decisions (:mod:`costlib.search.sketch_pool`); the best of them are lowered and scored by the exact
@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from costlib.features.batch import FeatureBatch
-from costlib.features.per_store import context_features, extract_stores, to_batch
 from costlib.hardware import Hardware
 from costlib.identity import content_id
 from costlib.measure.measurer import Candidate, Measurement
@@ -25,7 +23,7 @@ from costlib.search.config import SearchConfig
 from costlib.search.run_model import RunModel
 from costlib.search.sketch_choice import SketchChoice
 from costlib.search.sketch_pool import SketchPool
-from costlib.space.design_space import DesignSpace
+from costlib.search.strategy import Prior, Proposal, Strategy
 from costlib.space.diffusion import RULES, diffuse
 from costlib.space.program import Program
 from costlib.space.vectors import Integers
@@ -47,25 +45,6 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True)
-class Prior:
-    """A program of a look-alike task: sketch and decisions."""
-
-    sketch_id: str
-    decisions: Sequence[Any]
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """A program to measure, how it was made, and what is known of it."""
-
-    candidate: Candidate
-    origin: Origin
-    score: float
-    statements: FeatureBatch
-    schedule: FeatureBatch
-
-
-@dataclass(frozen=True)
 class _Draft:
     pool: SketchPool
     vector: Integers
@@ -73,31 +52,8 @@ class _Draft:
     origin: Origin
 
 
-class TaskSearch:
-    """The state of one task's search.
-
-    Parameters
-    ----------
-    task
-        The task.
-    hardware
-        What to search for.
-    model
-        The run's model.
-    config
-        How to search.
-    seed
-        Two searches with the same seed and the same measurements propose the same.
-
-    Attributes
-    ----------
-    measured
-        Ids of the programs that were measured, or failed.
-    elite
-        (latency in seconds, program), the best first.
-    exhausted
-        Whether there is nothing left to propose.
-    """
+class EvolutionarySearch(Strategy):
+    """Ansor's evolution with the parts of :class:`costlib.search.config.SearchConfig`."""
 
     def __init__(
         self,
@@ -107,34 +63,12 @@ class TaskSearch:
         config: SearchConfig,
         seed: int = 0,
     ) -> None:
-        self.task = task
-        self.space = DesignSpace(task)
-        self.measured: set[str] = set()
-        self.elite: list[tuple[float, Program]] = []
-        self.exhausted = False
-        self._hardware = hardware
-        self._number = model.number_of(task.workload_id)
-        self._model = model
-        self._config = config
-        self._seed = seed
+        super().__init__(task, hardware, model, config, seed)
         self._pools: dict[str, SketchPool] = {}
-        self._choice = SketchChoice([sketch.sketch_id for sketch in self.space.sketches])
-
-    @property
-    def best_s(self) -> float | None:
-        """The best latency measured, in seconds."""
-        return self.elite[0][0] if self.elite else None
+        self._choice = SketchChoice(list(self._encoders))
 
     def propose(self, count: int, priors: Sequence[Prior] = ()) -> list[Proposal]:
-        """Return programs to measure next, each different and none measured before.
-
-        Parameters
-        ----------
-        count
-            How many; there are fewer at the end of a small space.
-        priors
-            Programs of look-alike tasks, the most promising first.
-        """
+        """Return programs to measure next; see :meth:`Strategy.propose`."""
         rng = self._rng()
         self._explore()
         inherited = list(self._fitted(priors, count, rng))
@@ -161,30 +95,15 @@ class TaskSearch:
         return [survivors[i] for i in [*chosen, *(int(rest[i]) for i in more)]]
 
     def observe(self, proposals: Sequence[Proposal], measurements: Sequence[Measurement]) -> None:
-        """Learn what was measured; the model is told, but not refitted."""
-        for proposal, measurement in zip(proposals, measurements, strict=True):
-            program = measurement.program
-            self.measured.add(program.program_id)
-            self._choice.observe(program.sketch_id, measurement.latency_s)
-            if measurement.latency_s is None:
-                continue
-            self.elite.append((measurement.latency_s, program))
-            latency_s = np.array([measurement.latency_s])
-            self._model.observe(self._number, proposal.statements, proposal.schedule, latency_s)
-        self.elite.sort(key=lambda pair: pair[0])
+        """Learn what was measured, about the sketches too."""
+        super().observe(proposals, measurements)
+        for measurement in measurements:
+            self._choice.observe(measurement.program.sketch_id, measurement.latency_s)
 
     def recall(self, measurements: Sequence[Measurement]) -> None:
         """Take up what an earlier session of the run has measured."""
-        self._explore([m.program for m in measurements])
-        drafts = [self._draft(m.program, Origin.EVOLVED) for m in measurements]
-        known = {m.program.program_id: m for m in measurements}
-        lowered = self._lowered((d for d in drafts if d is not None), len(measurements))
-        self.measured.update(known)
-        self.observe(lowered, [known[p.candidate.program.program_id] for p in lowered])
-
-    def _rng(self) -> np.random.Generator:
-        state = content_id(self._seed, self.task.workload_id, sorted(self.measured))
-        return np.random.default_rng(int(state[:15], 16))
+        self._explore([measurement.program for measurement in measurements])
+        super().recall(measurements)
 
     def _explore(self, known: Sequence[Program] = ()) -> None:
         """Look at some random programs, once, to learn what decisions there are."""
@@ -195,11 +114,11 @@ class TaskSearch:
         drawn = (program for program, _ in self.space.sample(seed))
         for program in itertools.chain(itertools.islice(drawn, _EXAMPLES), known):
             examples.setdefault(program.sketch_id, []).append(program)
-        context = context_features(self.task.flops, self._hardware)
         for sketch in self.space.sketches:
-            if sketch.sketch_id in examples:
-                shown = examples[sketch.sketch_id]
-                self._pools[sketch.sketch_id] = SketchPool(self.task, sketch, shown, context)
+            name = sketch.sketch_id
+            if name in examples:
+                encoder = self._encoders[name]
+                self._pools[name] = SketchPool(sketch, examples[name], encoder, self._context)
 
     def _fitted(
         self, priors: Sequence[Prior], count: int, rng: np.random.Generator
@@ -249,40 +168,16 @@ class TaskSearch:
         found.sort(key=lambda pair: -pair[0])
         return (draft for _, draft in found)
 
-    def _draft(self, program: Program, origin: Origin) -> _Draft | None:
-        pool = self._pools.get(program.sketch_id)
-        if pool is None:
-            return None
-        return _Draft(pool, pool.vectors.encode([program])[0], program, origin)
-
     def _lowered(self, drafts: Iterator[_Draft], wanted: int) -> list[Proposal]:
         """Lower drafts until enough pass the postprocessors, and score them exactly."""
-        passed: list[_Draft] = []
-        schedules: list[Any] = []
+        passed: list[tuple[Candidate, Origin]] = []
         for draft in itertools.islice(drafts, _MOST_INVALID * wanted):
             schedule = self.space.lower(draft.program)
             if schedule is not None:
-                passed.append(draft)
-                schedules.append(schedule)
+                passed.append((Candidate(draft.program, schedule), draft.origin))
             if len(passed) == wanted:
                 break
-        if not passed:
-            return []
-        stores = extract_stores(self.space.context, schedules)
-        batches = [to_batch([one], self.task.flops, self._hardware) for one in stores]
-        scores = self._model.scores(to_batch(stores, self.task.flops, self._hardware))
-        return [
-            Proposal(
-                Candidate(draft.program, schedule),
-                draft.origin,
-                float(score),
-                statements,
-                draft.pool.encode(draft.vector[None]),
-            )
-            for draft, schedule, score, statements in zip(
-                passed, schedules, scores, batches, strict=True
-            )
-        ]
+        return self.proposals(passed)
 
 
 def _known_rows(vectors: Integers) -> Integers:

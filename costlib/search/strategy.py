@@ -1,0 +1,193 @@
+"""What every search strategy of a task is: it proposes programs and learns what came out.
+
+A strategy is a subclass of :class:`Strategy` in a file of its own and a name in :data:`STRATEGIES`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from costlib.errors import UnknownNameError
+from costlib.features.batch import FeatureBatch
+from costlib.features.per_store import context_features, extract_stores, to_batch
+from costlib.features.schedule import ScheduleEncoder, schedule_batch
+from costlib.hardware import Hardware
+from costlib.identity import content_id
+from costlib.measure.measurer import Candidate, Measurement
+from costlib.schema import Origin
+from costlib.search.config import SearchConfig
+from costlib.search.run_model import RunModel
+from costlib.space.design_space import DesignSpace
+from costlib.space.program import Program
+from costlib.workloads.task import Task
+
+STRATEGIES = {
+    "evolution": "evolution:EvolutionarySearch",
+    "random": "random_search:RandomSearch",
+}
+"""Module and class of each strategy; imported when asked for."""
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A program of a look-alike task: sketch and decisions."""
+
+    sketch_id: str
+    decisions: Sequence[Any]
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A program to measure, how it was made, and what is known of it.
+
+    Attributes
+    ----------
+    candidate, origin
+        The program and where it came from.
+    score
+        The exact model's.
+    statements, schedule
+        Its features, a batch of one each.
+    """
+
+    candidate: Candidate
+    origin: Origin
+    score: float
+    statements: FeatureBatch
+    schedule: FeatureBatch
+
+
+class Strategy(ABC):
+    """The search of one task.
+
+    Parameters
+    ----------
+    task
+        The task.
+    hardware
+        What to search for.
+    model
+        The run's model, which all tasks share.
+    config
+        How to search.
+    seed
+        Two searches with the same seed and the same measurements propose the same.
+
+    Attributes
+    ----------
+    space
+        The task's design space.
+    measured
+        Ids of the programs that were measured, or failed.
+    elite
+        (latency in seconds, program), the best first.
+    exhausted
+        Whether there is nothing left to propose.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        hardware: Hardware,
+        model: RunModel,
+        config: SearchConfig,
+        seed: int = 0,
+    ) -> None:
+        self.task = task
+        self.space = DesignSpace(task)
+        self.measured: set[str] = set()
+        self.elite: list[tuple[float, Program]] = []
+        self.exhausted = False
+        self._hardware = hardware
+        self._number = model.number_of(task.workload_id)
+        self._model = model
+        self._config = config
+        self._seed = seed
+        self._context = context_features(task.flops, hardware)
+        shapes = [shape for _, shape in task.arguments]
+        self._encoders = {
+            sketch.sketch_id: ScheduleEncoder(sketch.instructions, task.name, shapes)
+            for sketch in self.space.sketches
+        }
+
+    @abstractmethod
+    def propose(self, count: int, priors: Sequence[Prior] = ()) -> list[Proposal]:
+        """Return programs to measure next, each different and none measured before.
+
+        Parameters
+        ----------
+        count
+            How many; there are fewer at the end of a small space, and then ``exhausted`` is set.
+        priors
+            Programs of look-alike tasks, the most promising first.
+        """
+
+    @property
+    def best_s(self) -> float | None:
+        """The best latency measured, in seconds."""
+        return self.elite[0][0] if self.elite else None
+
+    def observe(self, proposals: Sequence[Proposal], measurements: Sequence[Measurement]) -> None:
+        """Learn what was measured; the model is told, but not refitted."""
+        for proposal, measurement in zip(proposals, measurements, strict=True):
+            self.measured.add(measurement.program.program_id)
+            if measurement.latency_s is None:
+                continue
+            self.elite.append((measurement.latency_s, measurement.program))
+            latency_s = np.array([measurement.latency_s])
+            self._model.observe(self._number, proposal.statements, proposal.schedule, latency_s)
+        self.elite.sort(key=lambda pair: pair[0])
+
+    def recall(self, measurements: Sequence[Measurement]) -> None:
+        """Take up what an earlier session of the run has measured."""
+        self.measured.update(m.program.program_id for m in measurements)
+        candidates = [Candidate(m.program, self.space.lower(m.program)) for m in measurements]
+        usable = [i for i, candidate in enumerate(candidates) if candidate.schedule is not None]
+        proposals = self.proposals([(candidates[i], Origin.RANDOM) for i in usable])
+        self.observe(proposals, [measurements[i] for i in usable])
+
+    def proposals(self, candidates: Sequence[tuple[Candidate, Origin]]) -> list[Proposal]:
+        """Compute the features of lowered programs, and their scores."""
+        if not candidates:
+            return []
+        stores = extract_stores(self.space.context, [c.schedule for c, _ in candidates])
+        scores = self._model.scores(to_batch(stores, self.task.flops, self._hardware))
+        return [
+            Proposal(
+                candidate,
+                origin,
+                float(score),
+                to_batch([one], self.task.flops, self._hardware),
+                self.schedules([candidate.program]),
+            )
+            for (candidate, origin), score, one in zip(candidates, scores, stores, strict=True)
+        ]
+
+    def schedules(self, programs: Sequence[Program]) -> FeatureBatch:
+        """Encode programs of this task for the models of schedules."""
+        return schedule_batch(
+            self._encoders,
+            [program.sketch_id for program in programs],
+            [program.decisions for program in programs],
+            self._context,
+        )
+
+    def _rng(self) -> np.random.Generator:
+        """Random numbers that depend on the seed and on what was measured, nothing else."""
+        state = content_id(self._seed, self.task.workload_id, sorted(self.measured))
+        return np.random.default_rng(int(state[:15], 16))
+
+
+def strategy_class(name: str) -> type[Strategy]:
+    """Return the strategy called ``name``."""
+    if name not in STRATEGIES:
+        raise UnknownNameError("search strategy", name, STRATEGIES)
+    module, cls = STRATEGIES[name].split(":")
+    found: type[Strategy] = getattr(importlib.import_module(f"costlib.search.{module}"), cls)
+    return found
