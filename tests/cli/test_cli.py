@@ -91,11 +91,12 @@ def test_collect_info_verify_train_evaluate_tune(tmp_path: Path) -> None:
     run = tmp_path / "run"
     result = succeed("tune", sources[0], "--pretrained", bundle, "--trials", 4, "--out", run)
     assert isinstance(result, dict)
-    wanted = {"network", "trials", "elapsed_s", "latency_before_s", "latency_after_s"}
-    assert result.keys() >= wanted | {"pytorch_latency_s", "max_abs_error"}
-    assert result["max_abs_error"] < 1e-4
+    assert result.keys() >= {"networks", "trials", "elapsed_s", "stopped", "picture"}
+    (network,) = result["networks"]
+    assert network.keys() >= {"latency_before_s", "latency_after_s", "pytorch_latency_s"}
+    assert network["max_abs_error"] < 1e-4
     assert Path(result["picture"]).is_file()
-    assert Path(result["library"]).is_file()
+    assert Path(network["library"]).is_file()
 
 
 def test_verify_exit_codes(dataset: Dataset, tmp_path: Path) -> None:
@@ -131,6 +132,10 @@ BAD = {
     "no such dataset": (("dataset", "info", "no-such-folder"), "no-such-folder"),
     "unknown bundle": (("evaluate", "cpu-gdbt", "x"), "did you mean cpu-gbdt"),
     "zero trials": (("tune", "bert_tiny", "--trials", "0", "--out", "x"), "at least 1"),
+    "an unknown objective": (
+        ("tune", "matmul 8 8 8", "--objective", "best", "--out", "x"),
+        "no objective is called 'best'",
+    ),
     "zero programs": (("collect", "matmul 8 8 8", "--out", "x", "--programs", "0"), "at least 1"),
     "unknown processor": (("hardware", "--mcpu", "pentium9"), "pentium9"),
     "too many cores": (("hardware", "--cores", "4096"), "4096"),

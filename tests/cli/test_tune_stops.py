@@ -1,0 +1,72 @@
+"""A tuning run is killed, resumed and interrupted."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from costlib.data.dataset import Dataset
+from costlib.data.verify import verify
+from costlib.hub import Bundle
+from costlib.search.run import TRIALS
+
+SOURCES = ("matmul 32 32 32", "dense 32 64 32 relu=1")
+
+
+def command(out: Path, bundle: Bundle, trials: int, *more: str) -> list[str]:
+    settings = ["--out", str(out), "--pretrained", str(bundle.path), "--trials", str(trials)]
+    return [sys.executable, "-m", "costlib", "tune", *SOURCES, *settings, "--json", *more]
+
+
+def parts(out: Path) -> int:
+    return len(list((out / TRIALS).glob("measurements/*/part-*.parquet")))
+
+
+def start_and_wait_for_a_batch(command: list[str], out: Path) -> subprocess.Popen[str]:
+    before = parts(out)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while parts(out) <= before:
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    return process
+
+
+def test_killed_and_resumed(tmp_path: Path, bundle: Bundle) -> None:
+    out = tmp_path / "run"
+    process = start_and_wait_for_a_batch(command(out, bundle, 48), out)
+    process.kill()
+    process.communicate()
+    dataset = Dataset.open(out / TRIALS)
+    assert [p for p in verify(dataset) if "canary" not in p.what] == []
+    kept = set(dataset.scan().collect()["program_id"])
+    assert 0 < len(kept) < 48
+
+    refused = subprocess.run(command(out, bundle, 48), capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "--resume goes on with it" in refused.stderr
+
+    resumed = subprocess.run(
+        command(out, bundle, 48, "--resume"), capture_output=True, text=True, check=True
+    )
+    result = json.loads(resumed.stdout)
+    assert result["trials"] == len(result["curve"]) == 48
+    programs = list(Dataset.open(out / TRIALS).scan().collect()["program_id"])
+    assert len(programs) == len(set(programs)) == 48
+    assert kept <= set(programs)
+
+
+def test_ctrl_c_compiles_what_was_found(tmp_path: Path, bundle: Bundle) -> None:
+    out = tmp_path / "run"
+    process = start_and_wait_for_a_batch(command(out, bundle, 4000), out)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=240)
+    assert process.returncode == 0, stderr
+    result = json.loads(stdout)
+    assert result["stopped"] == "it was interrupted"
+    assert 0 < result["trials"] < 4000
+    assert all(Path(network["library"]).is_file() for network in result["networks"])
