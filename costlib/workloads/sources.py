@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from costlib.errors import InputError, UnknownNameError
 from costlib.workloads import zoo
 from costlib.workloads.importers import IMPORTERS, import_file, import_module
+from costlib.workloads.layout import CHANNELS_LAST, channels_last
 from costlib.workloads.network import InputSpec, Network
 from costlib.workloads.operators import build_operator, operator_names
 
@@ -24,6 +26,7 @@ def load_network(source: Any, inputs: tuple[InputSpec, ...] = ()) -> Network:
         - a single operator with its extents: ``"matmul 512 512 512"``;
         - the path of an ONNX model (``.onnx``), a saved ``torch.export`` program (``.pt2``),
           or a Relax module as TVMScript (``.py``) or TVM JSON (``.json``);
+        - any of these with ``+nhwc`` appended: the same with channels last;
         - a Relax ``IRModule``, a ``torch.export.ExportedProgram``, a ``torch.nn.Module``
           (which needs ``inputs``), or a :class:`Network`, which is returned as it is.
     inputs
@@ -47,6 +50,10 @@ def load_network(source: Any, inputs: tuple[InputSpec, ...] = ()) -> Network:
         return source
     if not isinstance(source, (str, Path)):
         return import_module(source, inputs)
+    if str(source).endswith(CHANNELS_LAST):
+        network = load_network(type(source)(str(source).removesuffix(CHANNELS_LAST)))
+        name = network.name + CHANNELS_LAST
+        return replace(network, name=name, mod=channels_last(network.mod))
     name = str(source).partition("@")[0].strip()
     if isinstance(source, str) and name in zoo.list_networks():
         return zoo.build_network(source.strip())
