@@ -136,36 +136,43 @@ class EvolutionarySearch(Strategy):
                 yield _Draft(pool, vector, program, Origin.DIFFUSED)
 
     def _evolved(self, start: Sequence[_Draft], rng: np.random.Generator) -> Iterator[_Draft]:
-        """Candidates of all sketches, the most promising first."""
+        """Candidates of all sketches, the most promising first.
+
+        With sketch selection, or without a model that compares them, the sketches are mixed by
+        their shares.
+        """
         config = self._config
+        score = self._model.draft_scores if self._model.drafts else None
         shares = self._choice.shares()
         if not config.sketch_selection:
             shares = dict.fromkeys(shares, 1 / len(shares))
+        by_share = config.sketch_selection or score is None
         found: list[tuple[float, _Draft]] = []
         known = {draft.program.program_id for draft in start} | self.measured
         for sketch_id, pool in self._pools.items():
             elite = [p for _, p in self.elite if p.sketch_id == sketch_id][:_ELITE]
-            rows = [vector[None] for d in start if d.pool is pool for vector in (d.vector,)]
-            rows.append(_known_rows(pool.vectors.encode(elite)))
+            rows = [draft.vector[None] for draft in start if draft.pool is pool]
             vectors, scores = pool.evolve(
-                np.concatenate(rows),
+                np.concatenate([*rows, _known_rows(pool.vectors.encode(elite))]),
                 max(8, round(config.population * shares[sketch_id])),
-                config.generations if self._model.drafts or self.elite else 0,
+                config.generations,
                 config.crossover,
-                self._model.draft_scores,
+                score,
                 self._model.direction_chances,
                 rng,
             )
-            if not self._model.drafts:
-                scores = rng.random(len(vectors))
-            programs = pool.vectors.decode(vectors)
-            kept = max(1, round(len(programs) * shares[sketch_id]))
+            places = (np.arange(len(vectors)) + rng.random()) / shares[sketch_id]
             found += [
-                (float(score), _Draft(pool, vector, program, Origin.EVOLVED))
-                for vector, score, program in zip(vectors, scores, programs, strict=True)
+                (place, _Draft(pool, vector, program, Origin.EVOLVED))
+                for place, vector, program in zip(
+                    places if by_share else -scores,
+                    vectors,
+                    pool.vectors.decode(vectors),
+                    strict=True,
+                )
                 if program.program_id not in known
-            ][:kept]
-        found.sort(key=lambda pair: -pair[0])
+            ]
+        found.sort(key=lambda pair: pair[0])
         return (draft for _, draft in found)
 
     def _lowered(self, drafts: Iterator[_Draft], wanted: int) -> list[Proposal]:

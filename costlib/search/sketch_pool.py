@@ -70,7 +70,7 @@ class SketchPool:
         size: int,
         generations: int,
         crossover: float,
-        score: Score,
+        score: Score | None,
         guide: Guide,
         rng: np.random.Generator,
     ) -> tuple[Integers, Floats]:
@@ -87,7 +87,8 @@ class SketchPool:
         crossover
             Share of the children that have two parents; the others are mutations.
         score, guide
-            The models.
+            The models. Without one that scores there is one generation, of those that were there
+            from the start, and the order is random.
         rng
             Decides everything else.
 
@@ -98,19 +99,36 @@ class SketchPool:
         """
         missing = max(0, size - len(start))
         people = _distinct(np.concatenate([start, self.vectors.random(missing, rng)]))
+        if score is None:
+            parents = rng.integers(len(start) or len(people), size=size)
+            children = self._children(people, parents, crossover, guide, rng)
+            people = _distinct(np.concatenate([people, children]))
+            return rng.permutation(people), np.zeros(len(people))
         scores = score(self.encode(people))
         for _ in range(generations if self._allowed.any() else 0):
-            parents = people[_by_rank(scores, size, rng)]
-            children = self._mutate(parents, guide, rng)
-            both = rng.random(size) < crossover
-            others = people[_by_rank(scores, size, rng)]
-            children[both] = self.vectors.crossover(parents, others, rng)[both]
+            parents = _by_rank(scores, size, rng)
+            children = self._children(people, parents, crossover, guide, rng)
             people = _distinct(np.concatenate([people, children]))
             scores = score(self.encode(people))
             best = np.argsort(-scores, kind="stable")[:size]
             people, scores = people[best], scores[best]
         order = np.argsort(-scores, kind="stable")
         return people[order], scores[order]
+
+    def _children(
+        self,
+        people: Integers,
+        parents: Integers,
+        crossover: float,
+        guide: Guide,
+        rng: np.random.Generator,
+    ) -> Integers:
+        """Return a child of each parent: a mutation, or its mixture with another parent."""
+        children = self._mutate(people[parents], guide, rng)
+        both = rng.random(len(parents)) < crossover
+        others = people[rng.permutation(parents)]
+        children[both] = self.vectors.crossover(people[parents], others, rng)[both]
+        return children
 
     def _mutate(self, parents: Integers, guide: Guide, rng: np.random.Generator) -> Integers:
         allowed = np.tile(self._allowed, (len(parents), 1))
