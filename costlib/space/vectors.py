@@ -36,8 +36,10 @@ class DecisionVectors:
 
     Attributes
     ----------
+    positions
+        For each of `d` decisions the index of its instruction in the sketch.
     values
-        For each of `d` decisions the list of values it can take.
+        For each decision the list of values it can take.
     directions
         For each decision the direction that a change of it is, see
         :meth:`costlib.space.design_space.DesignSpace.directions`.
@@ -53,11 +55,11 @@ class DecisionVectors:
             raise InputError(f"sketch {sketch.sketch_id} has no example program to learn from")
         self.sketch = sketch
         self._workload_id = examples[0].workload_id
-        self._positions = [index for index, _ in examples[0].decisions]
-        self.directions = [_direction(sketch.instructions, i) for i in self._positions]
+        self.positions = [index for index, _ in examples[0].decisions]
+        self.directions = [_direction(sketch.instructions, i) for i in self.positions]
         self._tilings: list[Tilings | None] = []
         self.values: list[list[Any]] = []
-        for place, index in enumerate(self._positions):
+        for place, index in enumerate(self.positions):
             seen = [program.decisions[place][1] for program in examples]
             tiling, values = _values(sketch.instructions[index], seen)
             self._tilings.append(tiling)
@@ -88,7 +90,7 @@ class DecisionVectors:
                 [
                     [position, values[choice]]
                     for position, values, choice in zip(
-                        self._positions, self.values, row, strict=True
+                        self.positions, self.values, row, strict=True
                     )
                 ],
             )

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from costlib.errors import BundleError, InputError
+from costlib.models.generator import Generator, GeneratorConfig
+
+SMALL = GeneratorConfig(
+    width=32, layers=2, heads=2, max_tokens=16, epochs=60, batch=16, learning_rate=5e-3
+)
+VOCABULARY = 12
+
+
+def alternating(count: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """After a prompt of 1 and a or b, the sequence repeats what it began with."""
+    sequences = [np.array([1, 2 + i % 2, *[5 + i % 2] * 6]) for i in range(count)]
+    return sequences, [np.arange(8) >= 2 for _ in sequences]
+
+
+@pytest.fixture(scope="module")
+def trained() -> Generator:
+    model = Generator(VOCABULARY, "test-1", SMALL)
+    losses: list[float] = []
+    model.fit(*alternating(64), on_progress=lambda step, steps, loss: losses.append(loss))
+    assert losses[-1] < 0.1 * losses[0]
+    return model
+
+
+def everything(position: int, written: np.ndarray) -> np.ndarray:
+    return np.ones((len(written), VOCABULARY), bool)
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_writes_what_it_learnt(trained: Generator, kind: int) -> None:
+    rng = np.random.default_rng(0)
+    written = trained.generate([1, 2 + kind], [None] * 6, everything, 20, rng)
+    assert written.shape == (20, 6)
+    assert (written == 5 + kind).mean() > 0.9
+
+
+def test_given_tokens_and_constraints_are_kept(trained: Generator) -> None:
+    def only_nine(position: int, written: np.ndarray) -> np.ndarray:
+        mask = np.zeros((len(written), VOCABULARY), bool)
+        mask[:, 9] = True
+        return mask
+
+    rng = np.random.default_rng(0)
+    written = trained.generate([1, 2], [None, 7, None], only_nine, 5, rng)
+    np.testing.assert_array_equal(written, [[9, 7, 9]] * 5)
+
+
+def test_the_cache_changes_nothing(trained: Generator) -> None:
+    rng = np.random.default_rng(0)
+    written = trained.generate([1, 3], [None] * 6, everything, 3, rng, temperature=0)
+    sequences, chosen = alternating(2)
+    assert (written == sequences[1][2:]).all()
+    assert trained.losses([sequences[1]], [chosen[1]])[0] < 0.1
+
+
+def test_saved_and_loaded(trained: Generator, tmp_path: Path) -> None:
+    trained.save(tmp_path)
+    assert {file.suffix for file in tmp_path.iterdir()} == {".json", ".safetensors"}
+    again = Generator.load(tmp_path, "test-1")
+    np.testing.assert_array_equal(again.losses(*alternating(4)), trained.losses(*alternating(4)))
+    with pytest.raises(BundleError, match="language 'test-1', this costlib writes 'test-2'"):
+        Generator.load(tmp_path, "test-2")
+
+
+@pytest.mark.parametrize("damage", ["", "{}", '{"language": "test-1"}', "[]"])
+def test_damaged_files(trained: Generator, tmp_path: Path, damage: str) -> None:
+    trained.save(tmp_path)
+    (tmp_path / "generator.json").write_text(damage)
+    with pytest.raises(BundleError, match="holds no generator"):
+        Generator.load(tmp_path, "test-1")
+
+
+def test_too_long(trained: Generator) -> None:
+    with pytest.raises(InputError, match="takes 20 tokens"):
+        trained.generate([1] * 2, [None] * 18, everything, 1, np.random.default_rng(0))
+    with pytest.raises(InputError, match="no sequence"):
+        trained.fit([np.ones(99, "int64")], [np.ones(99, bool)])
