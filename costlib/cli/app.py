@@ -7,7 +7,18 @@ from typing import Annotated
 import typer
 
 from costlib import __version__
-from costlib.cli import collect, dataset, export, hardware, import_, models, tasks, train, tune
+from costlib.cli import (
+    collect,
+    dataset,
+    export,
+    generate,
+    hardware,
+    import_,
+    models,
+    tasks,
+    train,
+    tune,
+)
 from costlib.errors import CostlibError, StorageError
 
 app = typer.Typer(
@@ -29,6 +40,7 @@ app.command("train")(train.train)
 app.command("evaluate")(train.evaluate)
 app.command("models")(models.models)
 app.command("publish")(models.publish)
+app.command("generate")(generate.generate)
 app.command("tune")(tune.tune)
 
 

@@ -24,6 +24,9 @@ def train(
             help="Share of the tasks to judge on, instead of the dataset's held-out networks."
         ),
     ] = None,
+    generator_epochs: Annotated[
+        int | None, typer.Option(help="Train a generator as well, for so many epochs (slow).")
+    ] = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -32,8 +35,10 @@ def train(
     Example: `costlib train my-data --out my-bundle`
     """
     from costlib.hub.train import train as run
+    from costlib.models.generator import GeneratorConfig
 
-    with progress_bar("features") as (bar, line):
+    generator = None if generator_epochs is None else GeneratorConfig(epochs=generator_epochs)
+    with progress_bar("training") as (bar, line):
 
         def show(done: int, total: int) -> None:
             bar.update(line, completed=done, total=total)
@@ -45,6 +50,7 @@ def train(
             hardware=hardware,
             held_out_share=held_out,
             seed=seed,
+            generator=generator,
             on_progress=show,
         )
     _print_metrics(str(out), bundle.manifest.metrics, as_json)

@@ -24,10 +24,8 @@ from costlib.errors import InputError
 from costlib.features.batch import Integers
 from costlib.hardware import Hardware
 from costlib.identity import content_id
+from costlib.space.program import Sketch
 from costlib.space.vectors import DecisionVectors
-from costlib.workloads.task import Task
-
-LANGUAGE_VERSION = "tokens-1"
 
 _SIZES = {
     "special": 2,
@@ -73,17 +71,31 @@ def quality_of(label: float | None) -> int:
     return token("quality", min(int(label * QUALITIES), QUALITIES - 1))
 
 
-def describe(task: Task, hardware: Hardware, vectors: DecisionVectors) -> list[int]:
-    """Write down hardware, task and sketch: what comes between quality and decisions."""
-    words = re.findall(r"[a-z0-9]+", task.name.lower())[:_WORDS]
+def prompt(
+    name: str, flops: float, hardware: Hardware, sketch: Sketch, label: float | None
+) -> list[int]:
+    """Write down what comes before the decisions.
+
+    Parameters
+    ----------
+    name, flops
+        Of the task.
+    hardware, sketch
+        What the program is for, and which sketch it fills in.
+    label
+        How good it is, see :func:`quality_of`.
+    """
+    words = re.findall(r"[a-z0-9]+", name.lower())[:_WORDS]
     counts: dict[str, int] = {}
-    for instruction in vectors.sketch.instructions:
+    for instruction in sketch.instructions:
         counts[instruction[0]] = counts.get(instruction[0], 0) + 1
     return [
+        BEGIN,
+        quality_of(label),
         token("kind", _hash(hardware.kind, "kind")),
         *(_number(n) for n in (hardware.num_cores, hardware.vector_bits)),
         *(_number(size) for size in hardware.cache_bytes[:3]),
-        _number(task.flops),
+        _number(flops),
         *(token("word", _hash(word, "word")) for word in words),
         *(
             token("instruction", _hash(kind, "instruction"))

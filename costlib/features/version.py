@@ -2,3 +2,6 @@
 
 FEATURE_VERSION = "per-store-1"
 """Raised whenever a column changes its meaning; bundles and cached features carry it."""
+
+LANGUAGE_VERSION = "tokens-1"
+"""Of the tokens that programs are written in; raised when one changes its meaning."""

@@ -2,8 +2,9 @@
 
 ``bundle.json`` names all files of the folder with their SHA-256. The model lies under ``model/``;
 what else there is, under ``draft/`` (a model of schedules, for a first look at many candidates),
-``directions/`` (which mutation pays) and ``priors/`` (the best programs known). Text, JSON,
-safetensors and parquet only: nothing that is read can execute.
+``directions/`` (which mutation pays), ``priors/`` (the best programs known) and ``generator/`` (a
+language model of programs). Text, JSON, safetensors and parquet only: nothing that is read can
+execute.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 import costlib
 from costlib.data.parts import storage_errors
 from costlib.errors import BundleError
-from costlib.features.version import FEATURE_VERSION
+from costlib.features.version import FEATURE_VERSION, LANGUAGE_VERSION
 from costlib.hardware import Hardware
 from costlib.hub.card import model_card
 from costlib.hub.priors import PriorBank
 from costlib.models import model_class
 from costlib.models.base import CostModel
 from costlib.models.direction import DirectionModel
+from costlib.models.generator import Generator
 from costlib.schema import CanaryTimes
 
 FORMAT_VERSION = 1
@@ -38,6 +40,7 @@ _MODEL = "model"
 _DRAFT = "draft"
 _DIRECTIONS = "directions"
 _PRIORS = "priors"
+_GENERATOR = "generator"
 
 
 class TrainedOn(BaseModel):
@@ -137,6 +140,12 @@ class Bundle:
             None,
         )
 
+    def load_generator(self) -> Generator | None:
+        """Return the generator, if there is one; it takes torch, so it is loaded when asked for."""
+        if not any(PurePosixPath(name).parts[0] == _GENERATOR for name in self.manifest.files):
+            return None
+        return Generator.load(self.path / _GENERATOR, LANGUAGE_VERSION)
+
     @classmethod
     def load(cls, path: str | Path) -> Bundle:
         """Read a bundle and check every file against its hash.
@@ -170,6 +179,7 @@ def save_bundle(
     draft: CostModel | None = None,
     directions: DirectionModel | None = None,
     priors: PriorBank | None = None,
+    generator: Generator | None = None,
     command: str,
     seed: int,
     hardware: tuple[HardwareEntry, ...],
@@ -184,7 +194,7 @@ def save_bundle(
         The bundle's folder; its last part is the bundle's name.
     model
         A fitted model.
-    draft, directions, priors
+    draft, directions, priors, generator
         See :class:`Bundle`.
     command
         The command that makes this bundle again.
@@ -198,7 +208,13 @@ def save_bundle(
         out.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
         try:
-            parts = {_MODEL: model, _DRAFT: draft, _DIRECTIONS: directions, _PRIORS: priors}
+            parts = {
+                _MODEL: model,
+                _DRAFT: draft,
+                _DIRECTIONS: directions,
+                _PRIORS: priors,
+                _GENERATOR: generator,
+            }
             for folder, part in parts.items():
                 if part is not None:
                     (scratch / folder).mkdir()

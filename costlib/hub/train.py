@@ -9,9 +9,11 @@ from pathlib import Path
 from costlib.data.dataset import Dataset
 from costlib.hub.bundle import Bundle, HardwareEntry, TrainedOn, save_bundle
 from costlib.hub.collect_priors import collect_priors
+from costlib.models.generator import GeneratorConfig
 from costlib.training.batches import chosen_hardware
 from costlib.training.directions import fit_directions
 from costlib.training.fit import fit_model
+from costlib.training.generator import fit_generator
 
 _DRAFT = "sequence"
 """Kind of the model that takes a first look at candidates."""
@@ -25,6 +27,7 @@ def train(
     hardware: Collection[str] | None = None,
     held_out_share: float | None = None,
     seed: int = 0,
+    generator: GeneratorConfig | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Bundle:
     """Train a cost model, and what else a search makes use of, and save them as a bundle.
@@ -38,8 +41,13 @@ def train(
         A dataset or its folder.
     out
         The bundle's folder; an existing bundle is replaced.
-    kind, hardware, held_out_share, seed, on_progress
+    kind, hardware, held_out_share, seed
         See :func:`costlib.training.fit.fit_model`.
+    generator
+        Train a generator like this, too.
+    on_progress
+        Called with (done, total): programs while features are computed, then the steps of the
+        generator.
     """
     dataset = dataset if isinstance(dataset, Dataset) else Dataset.open(dataset)
     fitted = fit_model(
@@ -60,11 +68,23 @@ def train(
     directions = fit_directions(dataset, hardware=hardware, only=draft.trained, seed=seed)
     if directions is not None:
         metrics["directions"] = directions[1].model_dump()
+    writer = None
+    if generator is not None:
+        writer = fit_generator(
+            dataset,
+            only=fitted.trained,
+            hardware=hardware,
+            config=generator,
+            seed=seed,
+            on_progress=None if on_progress is None else lambda i, n, _: on_progress(i, n),
+        )
     command = ["costlib", "train", str(dataset.path), "--out", str(out), "--model", kind]
     if held_out_share is not None:
         command += ["--held-out", str(held_out_share)]
     for hardware_id in hardware or ():
         command += ["--hardware", hardware_id]
+    if generator is not None:
+        command += ["--generator-epochs", str(generator.epochs)]
     command += ["--seed", str(seed)]
     known = chosen_hardware(dataset, hardware)
     return save_bundle(
@@ -73,6 +93,7 @@ def train(
         draft=draft.model,
         directions=None if directions is None else directions[0],
         priors=collect_priors(dataset, hardware=known),
+        generator=writer,
         command=shlex.join(command),
         seed=seed,
         hardware=tuple(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from costlib.errors import BundleError, InputError
 
@@ -51,7 +51,7 @@ class GeneratorConfig(BaseModel):
     layers: int = 5
     heads: int = 6
     max_tokens: int = 256
-    epochs: int = 10
+    epochs: int = Field(10, ge=1)
     batch: int = 64
     learning_rate: float = 6e-4
 

@@ -41,6 +41,8 @@ class SearchConfig(BaseModel):
         Start from the programs of look-alike tasks of the same run.
     bank
         Start from the bundle's prior bank, and from the memory of earlier runs.
+    generator
+        Start from programs that the bundle's generator writes, if it has one.
     correction
         Correct the models by what the run measures.
     """
@@ -61,4 +63,5 @@ class SearchConfig(BaseModel):
     sketch_selection: bool = True
     diffusion: bool = True
     bank: bool = True
+    generator: bool = True
     correction: bool = True

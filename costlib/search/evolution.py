@@ -8,7 +8,7 @@ model; the best of those are measured.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from costlib.measure.measurer import Candidate, Measurement
 from costlib.schema import Origin
 from costlib.search.batch_selection import select_batch
 from costlib.search.config import SearchConfig
+from costlib.search.generate import Writer
 from costlib.search.run_model import RunModel
 from costlib.search.sketch_choice import SketchChoice
 from costlib.search.sketch_pool import SketchPool
@@ -35,8 +36,8 @@ _EXAMPLES = 48
 _ELITE = 16
 """Measured programs that every population starts with."""
 
-_PRIOR_SHARE = 0.5
-"""Share of a task's first batch that priors may take."""
+_INHERITED = 0.5
+"""Share of a task's first batch, and of the candidates for it, that is inherited or written."""
 
 _MOST_INVALID = 4
 """Candidates that are lowered in vain, for each one wanted, before the search goes on without."""
@@ -71,10 +72,10 @@ class EvolutionarySearch(Strategy):
         """Return programs to measure next; see :meth:`Strategy.propose`."""
         rng = self._rng()
         self._explore()
-        inherited = list(self._fitted(priors, count, rng))
+        inherited = _in_turns(self._fitted(priors, rng), self._written(count, rng))
         evolved = self._evolved(inherited, rng)
         wanted = self._config.survivors * count
-        first = itertools.islice(inherited, wanted) if not self.elite else iter(inherited[:count])
+        first = inherited[: round(_INHERITED * (count if self.elite else wanted))]
         survivors = self._lowered(itertools.chain(first, evolved), wanted)
         if not survivors:
             self.exhausted = True
@@ -82,7 +83,7 @@ class EvolutionarySearch(Strategy):
         scores = np.array([proposal.score for proposal in survivors])
         chosen: list[int] = []
         if not self.elite:
-            chosen = _best_priors(survivors, scores, round(_PRIOR_SHARE * count))
+            chosen = _best_inherited(survivors, scores, round(_INHERITED * count))
         rest = np.array([i for i in range(len(survivors)) if i not in chosen], "int64")
         more = select_batch(
             scores[rest],
@@ -120,9 +121,25 @@ class EvolutionarySearch(Strategy):
                 encoder = self._encoders[name]
                 self._pools[name] = SketchPool(sketch, examples[name], encoder, self._context)
 
-    def _fitted(
-        self, priors: Sequence[Prior], count: int, rng: np.random.Generator
-    ) -> Iterator[_Draft]:
+    def _written(self, count: int, rng: np.random.Generator) -> Iterator[_Draft]:
+        """Programs by the generator, for the first batch."""
+        if self._model.generator is None or self.elite:
+            return
+        vectors = {sketch_id: pool.vectors for sketch_id, pool in self._pools.items()}
+        writer = Writer(self._model.generator, self.task, self._hardware, vectors)
+        wanted = self._config.survivors * count
+        for program in writer.write_all(wanted, rng).programs:
+            draft = self._draft(program, Origin.GENERATED)
+            if draft is not None and program.program_id not in self.measured:
+                yield draft
+
+    def _draft(self, program: Program, origin: Origin) -> _Draft | None:
+        pool = self._pools.get(program.sketch_id)
+        if pool is None:
+            return None
+        return _Draft(pool, pool.vectors.encode([program])[0], program, origin)
+
+    def _fitted(self, priors: Sequence[Prior], rng: np.random.Generator) -> Iterator[_Draft]:
         """Fit priors to this task, by each rule in turn."""
         seen = set(self.measured)
         for prior, rule in itertools.product(priors, RULES[:3]):
@@ -192,9 +209,16 @@ def _known_rows(vectors: Integers) -> Integers:
     return vectors[(vectors >= 0).all(1)]
 
 
-def _best_priors(survivors: Sequence[Proposal], scores: Floats, count: int) -> list[int]:
+def _in_turns(one: Iterable[_Draft], other: Iterable[_Draft]) -> list[_Draft]:
+    """Mix drafts of two sources, each program once."""
+    both = itertools.chain.from_iterable(itertools.zip_longest(one, other))
+    return list({d.program.program_id: d for d in both if d is not None}.values())
+
+
+def _best_inherited(survivors: Sequence[Proposal], scores: Floats, count: int) -> list[int]:
+    inherited = (Origin.DIFFUSED, Origin.GENERATED)
     order = np.argsort(-scores, kind="stable")
-    return [int(i) for i in order if survivors[i].origin is Origin.DIFFUSED][:count]
+    return [int(i) for i in order if survivors[i].origin in inherited][:count]
 
 
 def _table(proposals: Sequence[Proposal]) -> Integers:

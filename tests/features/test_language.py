@@ -11,7 +11,7 @@ from costlib.features.language import (
     QUALITIES,
     VOCABULARY,
     Grammar,
-    describe,
+    prompt,
     quality_of,
     token,
 )
@@ -98,7 +98,7 @@ def test_real_programs(matmul: Task, hardware: Hardware) -> None:
         grammar = Grammar(vectors)
         tokens = grammar.encode(vectors.encode(programs))
         assert vectors.decode(grammar.decode(tokens)) == programs
-        header = describe(matmul, hardware, vectors)
+        header = prompt(matmul.name, matmul.flops, hardware, sketch, 1.0)
         assert all(0 < number < VOCABULARY for number in header)
         assert len(header) < 60
 

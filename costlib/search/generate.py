@@ -1,0 +1,214 @@
+"""Programs written by a bundle's generator: no search, no measuring (TLM, OSDI'24)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from costlib.errors import InputError
+from costlib.features.language import Grammar, prompt
+from costlib.hardware import Hardware
+from costlib.hub.bundle import Bundle
+from costlib.hub.scorer import BundleScorer
+from costlib.models.generator import Generator
+from costlib.space.design_space import DesignSpace
+from costlib.space.program import Program
+from costlib.space.vectors import DecisionVectors, Integers
+from costlib.workloads import extract_tasks
+from costlib.workloads.task import Task
+
+_EXAMPLES = 48
+"""Random programs that show what the decisions of a task's sketches can be."""
+
+
+class RankedProgram(BaseModel):
+    """A written program and the cost model's score."""
+
+    model_config = ConfigDict(frozen=True)
+
+    program_id: str
+    sketch_id: str
+    decisions: str
+    score: float
+
+
+class Generated(BaseModel):
+    """What was written for a task.
+
+    Attributes
+    ----------
+    task, workload_id
+        The task.
+    written, valid
+        How many different programs were written, and how many of them pass TVM's postprocessors.
+    programs
+        The valid ones with the highest scores, the best first.
+    notice
+        Why some were drawn at random instead.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    task: str
+    workload_id: str
+    written: int
+    valid: int
+    programs: tuple[RankedProgram, ...]
+    notice: str | None
+
+
+def generate(
+    source: Any,
+    bundle: Bundle,
+    hardware: Hardware,
+    count: int,
+    seed: int = 0,
+    temperature: float = 1.0,
+) -> Generated:
+    """Write programs of a source's heaviest task and rank them.
+
+    Parameters
+    ----------
+    source
+        Whatever :func:`costlib.workloads.load_network` takes.
+    bundle
+        A bundle with a generator.
+    hardware
+        What to write for.
+    count
+        How many programs.
+    seed
+        Decides which.
+    temperature
+        See :meth:`costlib.models.generator.Generator.generate`.
+
+    Raises
+    ------
+    InputError
+        ``count`` is below 1, the source has nothing to tune, or the bundle has no generator.
+    """
+    if count < 1:
+        raise InputError(f"{count} programs were asked for; it must be at least 1")
+    generator = bundle.load_generator()
+    if generator is None:
+        raise InputError(
+            f"'{bundle.name}' has no generator; `costlib train --generator-epochs 5` makes one"
+        )
+    tasks = (task for task in extract_tasks(source, hardware))
+    task = next((task for task in tasks if DesignSpace(task).is_tunable), None)
+    if task is None:
+        raise InputError(f"{source} has nothing to tune")
+    space = DesignSpace(task)
+    examples: dict[str, list[Program]] = {}
+    for program, _ in itertools.islice(space.sample(seed), _EXAMPLES):
+        examples.setdefault(program.sketch_id, []).append(program)
+    vectors = {
+        sketch.sketch_id: DecisionVectors(sketch, examples[sketch.sketch_id])
+        for sketch in space.sketches
+        if sketch.sketch_id in examples
+    }
+    found = Writer(generator, task, hardware, vectors).write_all(
+        count, np.random.default_rng(seed), temperature
+    )
+    lowered = [(program, space.lower(program)) for program in found.programs]
+    valid = [(program, schedule) for program, schedule in lowered if schedule is not None]
+    scores = BundleScorer(bundle, hardware)(space, [schedule for _, schedule in valid])
+    order = np.argsort(-scores, kind="stable")[:count]
+    return Generated(
+        task=task.name,
+        workload_id=task.workload_id,
+        written=len(found.programs),
+        valid=len(valid),
+        programs=tuple(
+            RankedProgram(
+                program_id=valid[i][0].program_id,
+                sketch_id=valid[i][0].sketch_id,
+                decisions=valid[i][0].decisions_json(),
+                score=float(scores[i]),
+            )
+            for i in order
+        ),
+        notice=found.notice,
+    )
+
+
+@dataclass(frozen=True)
+class Written:
+    """Programs of a task.
+
+    Attributes
+    ----------
+    programs
+        Each once.
+    notice
+        Why some of them were not written but drawn at random, ``None`` if all were written.
+    """
+
+    programs: list[Program]
+    notice: str | None = None
+
+
+class Writer:
+    """Writes programs of one task.
+
+    Parameters
+    ----------
+    generator
+        The model.
+    task, hardware
+        What to write for.
+    vectors
+        The decisions of each sketch, by its id.
+    """
+
+    def __init__(
+        self,
+        generator: Generator,
+        task: Task,
+        hardware: Hardware,
+        vectors: Mapping[str, DecisionVectors],
+    ) -> None:
+        self._generator = generator
+        self._task = task
+        self._hardware = hardware
+        self._vectors = vectors
+
+    def write(
+        self, sketch_id: str, count: int, rng: np.random.Generator, temperature: float = 1.0
+    ) -> tuple[Integers, str | None]:
+        """Write good programs of a sketch.
+
+        Returns
+        -------
+        vectors, notice
+            int64 `count x d`; drawn at random, with a notice, where the sketch cannot be written.
+        """
+        vectors = self._vectors[sketch_id]
+        try:
+            grammar = Grammar(vectors)
+            opening = prompt(
+                self._task.name, self._task.flops, self._hardware, vectors.sketch, label=1.0
+            )
+            layout = [entry if isinstance(entry, int) else None for entry in grammar.layout]
+            tokens = self._generator.generate(
+                opening, layout, grammar.allowed, count, rng, temperature
+            )
+        except InputError as error:
+            return vectors.random(count, rng), f"drawn at random: {error}"
+        return grammar.decode(tokens), None
+
+    def write_all(self, count: int, rng: np.random.Generator, temperature: float = 1.0) -> Written:
+        """Write programs of all sketches, as many of each."""
+        programs: dict[str, Program] = {}
+        notices: list[str] = []
+        each = -(-count // max(len(self._vectors), 1))
+        for sketch_id, vectors in self._vectors.items():
+            rows, notice = self.write(sketch_id, each, rng, temperature)
+            programs |= {p.program_id: p for p in vectors.decode(np.unique(rows, axis=0))}
+            notices += [notice] if notice else []
+        return Written(list(programs.values()), notices[0] if notices else None)

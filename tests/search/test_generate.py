@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from costlib.data.dataset import Dataset
+from costlib.errors import InputError
+from costlib.features.language import VOCABULARY
+from costlib.features.version import LANGUAGE_VERSION
+from costlib.hardware import Hardware
+from costlib.hub import Bundle
+from costlib.hub.train import train
+from costlib.measure.simulated import SimulatedDevice, analytic
+from costlib.models.generator import Generator, GeneratorConfig
+from costlib.schema import Origin
+from costlib.search.config import SearchConfig
+from costlib.search.evolution import EvolutionarySearch
+from costlib.search.generate import generate
+from costlib.search.run_model import RunModel
+from costlib.space.design_space import DesignSpace
+from costlib.space.program import Program
+from costlib.training.generator import write_down
+from costlib.workloads import Task, extract_tasks
+
+TINY = GeneratorConfig(width=32, layers=1, heads=2, epochs=2)
+
+
+@pytest.fixture(scope="module")
+def writing(tmp_path_factory: pytest.TempPathFactory, measured_dataset: Dataset) -> Bundle:
+    out = tmp_path_factory.mktemp("bundles") / "writing"
+    return train(measured_dataset, out, held_out_share=0.3, generator=TINY)
+
+
+def test_programs_are_written_down(measured_dataset: Dataset) -> None:
+    sentences = write_down(measured_dataset)
+    labelled = int(np.isfinite(sentences.labels).sum())
+    ran = measured_dataset.scan().filter(status="ok").collect()
+    assert 0.9 * len(ran) <= labelled <= len(ran)
+    assert len(sentences.tokens) > labelled
+    for tokens, chosen in zip(sentences.tokens, sentences.chosen, strict=True):
+        assert len(tokens) == len(chosen)
+        assert chosen.any() and not chosen[0]
+        assert tokens.max() < VOCABULARY
+
+
+def test_the_bundle_holds_a_generator(writing: Bundle, bundle: Bundle) -> None:
+    assert "--generator-epochs 2" in writing.manifest.command
+    found = Bundle.load(writing.path).load_generator()
+    assert found is not None and found.language == LANGUAGE_VERSION
+    assert bundle.load_generator() is None
+
+
+@pytest.mark.parametrize("source", ["matmul 64 96 128", "conv2d 1 8 14 14 16 3 pad=1"])
+def test_written_programs_are_valid(writing: Bundle, hardware: Hardware, source: str) -> None:
+    found = generate(source, writing, hardware, 12)
+    assert found.notice is None
+    assert found.valid >= 0.8 * found.written
+    assert len(found.programs) == min(12, found.valid)
+    scores = [program.score for program in found.programs]
+    assert scores == sorted(scores, reverse=True)
+    task = extract_tasks(source, hardware)[0]
+    for one in found.programs:
+        program = Program.from_row(task.workload_id, one.sketch_id, one.decisions)
+        assert program.program_id == one.program_id
+        assert DesignSpace(task).lower(program) is not None
+    assert found == generate(source, writing, hardware, 12)
+
+
+def test_what_cannot_be_written_is_drawn(writing: Bundle, hardware: Hardware) -> None:
+    short = Generator(VOCABULARY, LANGUAGE_VERSION, TINY.model_copy(update={"max_tokens": 8}))
+
+    class Short(Bundle):
+        def load_generator(self) -> Generator | None:
+            return short
+
+    found = generate("matmul 64 64 64", Short(**vars(writing)), hardware, 4)
+    assert found.notice is not None and "drawn at random" in found.notice
+    assert len(found.programs) == 4
+
+
+def test_no_generator(bundle: Bundle, hardware: Hardware) -> None:
+    with pytest.raises(InputError, match="has no generator"):
+        generate("matmul 64 64 64", bundle, hardware, 4)
+    with pytest.raises(InputError, match="at least 1"):
+        generate("matmul 64 64 64", bundle, hardware, 0)
+
+
+def test_a_search_starts_from_what_is_written(
+    writing: Bundle, matmul: Task, hardware: Hardware
+) -> None:
+    origins = {}
+    for on in (True, False):
+        config = SearchConfig(population=32, generations=1, generator=on)
+        search = EvolutionarySearch(matmul, hardware, RunModel(writing, config), config)
+        proposals = search.propose(8)
+        device = SimulatedDevice(analytic)
+        search.observe(proposals, device.measure(matmul, [p.candidate for p in proposals]))
+        origins[on] = [p.origin for p in proposals]
+        assert Origin.GENERATED not in [p.origin for p in search.propose(4)]
+    assert Origin.GENERATED in origins[True]
+    assert Origin.GENERATED not in origins[False]
