@@ -91,8 +91,8 @@ class TaskState:
 def draw(state: TaskState, wanted: int, mix: Mix, score: Scorer | None, seed: int) -> list[Draw]:
     """Draw programs that are valid, distinct and not measured yet.
 
-    A task's first programs are random. After that a batch is of the kind that is furthest
-    behind its share, so that a collection that is stopped and resumed keeps to the shares.
+    A task's first programs are random. After that a batch makes up for what each kind is behind
+    its share, so that a collection that is stopped and resumed keeps to the shares.
 
     Parameters
     ----------
@@ -109,17 +109,14 @@ def draw(state: TaskState, wanted: int, mix: Mix, score: Scorer | None, seed: in
     """
     seed = int(content_id(seed, state.task.workload_id, len(state.measured))[:8], 16)
     batch = _Batch(state, wanted)
-    total = len(state.measured) + wanted
-    behind = {
-        Origin.EVOLVED: mix.evolved * total - state.made[Origin.EVOLVED] if score else 0.0,
-        Origin.MUTATION: mix.mutated * total - state.made[Origin.MUTATION],
-    }
-    kind = max(behind, key=lambda origin: behind[origin])
-    if state.best and behind[kind] >= wanted / 2:
-        if kind is Origin.MUTATION:
-            batch.fill(_families(state, seed))
-        elif score is not None:
-            batch.fill(_evolved(state, wanted, score, seed))
+    if state.best:
+        total = len(state.measured) + wanted
+        evolved = round(mix.evolved * total) - state.made[Origin.EVOLVED] if score else 0
+        mutated = round(mix.mutated * total) - state.made[Origin.MUTATION]
+        if score is not None and evolved > 0:
+            batch.fill(_evolved(state, min(evolved, wanted), score, seed), evolved)
+        if mutated > 0:
+            batch.fill(_families(state, seed), len(batch.draws) + mutated)
     batch.fill(_random(state, seed))
     return batch.draws
 
@@ -131,10 +128,12 @@ class _Batch:
     draws: list[Draw] = field(default_factory=list)
     ids: set[str] = field(default_factory=set)
 
-    def fill(self, stream: Iterator[Draw]) -> None:
+    def fill(self, stream: Iterator[Draw], size: int | None = None) -> None:
+        """Take draws until there are ``size`` of them, as many as are wanted if not given."""
+        size = self.wanted if size is None else min(size, self.wanted)
         repeated = invalid = 0
         while (
-            len(self.draws) < self.wanted
+            len(self.draws) < size
             and repeated < _MAX_DRAWS * self.wanted
             and invalid < _MAX_INVALID * self.wanted
         ):
