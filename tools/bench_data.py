@@ -9,7 +9,7 @@ The programs are synthetic: 4,000 for each task, drawn from the source's measure
 task, with a quarter of the features that are neither 0 nor 1 moved by up to 10 % and latencies by
 about 5 %. They say something about cost and memory, nothing about how well a model ranks.
 
-- ``stream``: all batches, pooled. ``train``: LightGBM out of core, 20 trees.
+- ``stream``: all batches, pooled. ``train``: LightGBM out of core, 10 trees.
 - ``formats``: the same programs as features and latencies in one pickle, as TenSet's, and as tuning
   records in MetaSchedule's JSON, which hold no features: computing those comes on top of loading.
   Also for the source itself, because made-up noise compresses unlike measured programs.

@@ -25,7 +25,7 @@ from costlib.training.protocol import most_measured_hardware
 
 PROGRAMS_PER_TASK = 4_000
 PROGRAMS_PER_PART = 1_000
-NUM_TREES = 20
+NUM_TREES = 10
 
 
 def generate(folder: Path, source: Path, size: int) -> dict[str, Any]:
