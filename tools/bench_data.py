@@ -3,7 +3,7 @@
     python tools/bench_data.py --source datasets/zoo --work /tmp/bench-data
 
 Writes ``tools/results/data.json`` after each phase; called again it goes on with what is missing.
-``--programs 100000`` leaves out the larger sizes; 10 million programs take 7 GB in ``--work``.
+``--programs 100000`` leaves out the larger sizes; 10 million programs take 2.5 GB in ``--work``.
 
 The programs are synthetic: 4,000 for each task, drawn from the source's measured programs of one
 task, with a quarter of the features that are neither 0 nor 1 moved by up to 10 % and latencies by

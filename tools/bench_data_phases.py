@@ -94,7 +94,7 @@ def write_formats(folder: Path, source: Path, size: int) -> dict[str, Any]:
     ends = data.batch.offsets[1:-1]
     arrays = np.split(data.batch.stores, ends)
     tenset: dict[str, Any] = {"features": {}, "throughputs": {}, "min_latency": {}}
-    for group, (task, _) in enumerate(data.tasks):
+    for group, task in enumerate(data.tasks):
         mine = np.flatnonzero(data.groups == group)
         tenset["features"][task] = [arrays[i].copy() for i in mine]
         tenset["throughputs"][task] = data.labels[mine]
