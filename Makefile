@@ -8,6 +8,7 @@ INSTALLED := $(VENV)/.installed
 
 ## Tune a real network on this machine with the shipped bundle.
 demo: $(INSTALLED)
+	rm -rf demo_run
 	$(BIN)/costlib tune bert_tiny --trials 64 --seed 0 --out demo_run
 
 ## Run the whole test suite, after the linters.
