@@ -66,6 +66,7 @@ def scoring() -> dict[str, Any]:
     from costlib.hub import load_pretrained
     from costlib.search.sketch_pool import SketchPool
     from costlib.space.design_space import DesignSpace
+    from costlib.space.vectors import DecisionVectors
     from costlib.tvm_compat import ms
     from costlib.workloads import extract_tasks
 
@@ -97,7 +98,7 @@ def scoring() -> dict[str, Any]:
     described = context_features(task.flops, hardware)
     largest = max(space.sketches, key=lambda s: sum(p.sketch_id == s.sketch_id for p in programs))
     shown = [program for program in programs if program.sketch_id == largest.sketch_id]
-    pool = SketchPool(largest, shown, encoders[largest.sketch_id], described)
+    pool = SketchPool(DecisionVectors(largest, shown), encoders[largest.sketch_id], described)
     vectors = pool.vectors.random(VECTORS, np.random.default_rng(0))
 
     def lowered() -> list[Any]:

@@ -1,4 +1,4 @@
-"""Which candidates to measure together: good ones, uncertain ones, and not all alike.
+"""Which candidates to measure together: good ones, some by chance, and not all alike.
 
 A batch is worth the sum of its scores and the number of different decisions in it, a submodular
 function that is maximised greedily (AutoTVM, NeurIPS'18, section 3.3).
@@ -28,7 +28,7 @@ def select_batch(
     Parameters
     ----------
     scores
-        float64 `n`, higher is better; a bonus for uncertainty may be part of them.
+        float64 `n`, higher is better.
     decisions
         int64 `n x d`: what each candidate decided. Equal numbers in a column are equal decisions.
     count

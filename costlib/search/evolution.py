@@ -10,28 +10,22 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from costlib.hardware import Hardware
 from costlib.identity import content_id
 from costlib.measure.measurer import Candidate, Measurement
 from costlib.schema import Origin
 from costlib.search.batch_selection import select_batch
-from costlib.search.config import SearchConfig
 from costlib.search.generate import Writer
-from costlib.search.run_model import RunModel
 from costlib.search.sketch_choice import SketchChoice
 from costlib.search.sketch_pool import SketchPool
 from costlib.search.strategy import Prior, Proposal, Strategy
 from costlib.space.diffusion import RULES, diffuse
 from costlib.space.program import Program
-from costlib.space.vectors import Integers
-from costlib.workloads.task import Task
-
-_EXAMPLES = 48
-"""Random programs that show what the decisions of a task's sketches can be."""
+from costlib.space.vectors import Integers, sketch_vectors
 
 _ELITE = 16
 """Measured programs that every population starts with."""
@@ -56,17 +50,13 @@ class _Draft:
 class EvolutionarySearch(Strategy):
     """Ansor's evolution with the parts of :class:`costlib.search.config.SearchConfig`."""
 
-    def __init__(
-        self,
-        task: Task,
-        hardware: Hardware,
-        model: RunModel,
-        config: SearchConfig,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(task, hardware, model, config, seed)
-        self._pools: dict[str, SketchPool] = {}
-        self._choice = SketchChoice(list(self._encoders))
+    @cached_property
+    def _pools(self) -> dict[str, SketchPool]:
+        return {}
+
+    @cached_property
+    def _choice(self) -> SketchChoice:
+        return SketchChoice(list(self._encoders))
 
     def propose(self, count: int, priors: Sequence[Prior] = ()) -> list[Proposal]:
         """Return programs to measure next; see :meth:`Strategy.propose`."""
@@ -111,15 +101,8 @@ class EvolutionarySearch(Strategy):
         if self._pools:
             return
         seed = int(content_id(self._seed, self.task.workload_id)[:8], 16)
-        examples: dict[str, list[Program]] = {}
-        drawn = (program for program, _ in self.space.sample(seed))
-        for program in itertools.chain(itertools.islice(drawn, _EXAMPLES), known):
-            examples.setdefault(program.sketch_id, []).append(program)
-        for sketch in self.space.sketches:
-            name = sketch.sketch_id
-            if name in examples:
-                encoder = self._encoders[name]
-                self._pools[name] = SketchPool(sketch, examples[name], encoder, self._context)
+        for name, vectors in sketch_vectors(self.space, seed, known).items():
+            self._pools[name] = SketchPool(vectors, self._encoders[name], self._context)
 
     def _written(self, count: int, rng: np.random.Generator) -> Iterator[_Draft]:
         """Programs by the generator, for the first batch."""

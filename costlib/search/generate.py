@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,12 +17,9 @@ from costlib.hub.scorer import BundleScorer
 from costlib.models.generator import Generator
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
-from costlib.space.vectors import DecisionVectors, Integers
+from costlib.space.vectors import DecisionVectors, Integers, sketch_vectors
 from costlib.workloads import extract_tasks
 from costlib.workloads.task import Task
-
-_EXAMPLES = 48
-"""Random programs that show what the decisions of a task's sketches can be."""
 
 
 class RankedProgram(BaseModel):
@@ -99,19 +95,12 @@ def generate(
         raise InputError(
             f"'{bundle.name}' has no generator; `costlib train --generator-epochs 5` makes one"
         )
-    tasks = (task for task in extract_tasks(source, hardware))
-    task = next((task for task in tasks if DesignSpace(task).is_tunable), None)
-    if task is None:
+    spaces = (DesignSpace(task) for task in extract_tasks(source, hardware))
+    space = next((space for space in spaces if space.is_tunable), None)
+    if space is None:
         raise InputError(f"{source} has nothing to tune")
-    space = DesignSpace(task)
-    examples: dict[str, list[Program]] = {}
-    for program, _ in itertools.islice(space.sample(seed), _EXAMPLES):
-        examples.setdefault(program.sketch_id, []).append(program)
-    vectors = {
-        sketch.sketch_id: DecisionVectors(sketch, examples[sketch.sketch_id])
-        for sketch in space.sketches
-        if sketch.sketch_id in examples
-    }
+    task = space.task
+    vectors = sketch_vectors(space, seed)
     found = Writer(generator, task, hardware, vectors).write_all(
         count, np.random.default_rng(seed), temperature
     )

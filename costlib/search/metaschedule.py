@@ -15,7 +15,6 @@ import numpy as np
 
 from costlib.hardware import Hardware
 from costlib.hub.bundle import Bundle
-from costlib.hub.priors import flat_extents
 from costlib.measure.measurer import Measurement
 from costlib.schema import Status
 from costlib.search.config import SearchConfig
@@ -116,14 +115,8 @@ class SearchStrategy(ms.search_strategy.PySearchStrategy):  # type: ignore[misc]
 
     def _priors(self) -> list[Prior]:
         assert self._search is not None
-        if self._search.elite or not self._config.bank or not self._bundle:
-            return []
-        if self._bundle.priors is None:
-            return []
-        extents = flat_extents(shape for _, shape in self._search.task.arguments)
-        cluster = self._search.space.cluster
-        nearest = self._bundle.priors.nearest(cluster, extents, _PRIORS, self._hardware.hardware_id)
-        return [Prior(prior.sketch_id, prior.decisions) for prior in nearest]
+        bank = self._bundle.priors if self._bundle and self._config.bank else None
+        return [] if bank is None or self._search.elite else self._search.priors_in(bank, _PRIORS)
 
 
 @derived_object

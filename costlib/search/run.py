@@ -228,13 +228,7 @@ class TuningRun:
             ]
         if not search.elite:
             for bank in self._banks:
-                nearest = bank.nearest(
-                    search.space.cluster,
-                    self._extents[task],
-                    _PRIORS,
-                    self._hardware.hardware_id,
-                )
-                found += [Prior(prior.sketch_id, prior.decisions) for prior in nearest]
+                found += search.priors_in(bank, _PRIORS)
         return found[: 2 * _PRIORS]
 
     def _alike(self, one: int, other: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from costlib.features.batch import FeatureBatch
 from costlib.features.schedule import ScheduleEncoder
 from costlib.features.vector_encoder import VectorEncoder
 from costlib.models.direction import DIRECTIONS
-from costlib.space.program import Program, Sketch
 from costlib.space.vectors import DecisionVectors, Integers
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -26,10 +25,8 @@ class SketchPool:
 
     Parameters
     ----------
-    sketch
-        A sketch of a task.
-    examples
-        Programs of it.
+    vectors
+        The decisions of a sketch.
     encoder
         Encodes its programs.
     context
@@ -37,20 +34,12 @@ class SketchPool:
 
     Attributes
     ----------
-    vectors
-        The sketch's decisions.
     encode
-        Encodes them.
+        Encodes vectors.
     """
 
-    def __init__(
-        self,
-        sketch: Sketch,
-        examples: Sequence[Program],
-        encoder: ScheduleEncoder,
-        context: Any,
-    ) -> None:
-        self.vectors = DecisionVectors(sketch, examples)
+    def __init__(self, vectors: DecisionVectors, encoder: ScheduleEncoder, context: Any) -> None:
+        self.vectors = vectors
         self.encode = VectorEncoder(self.vectors, encoder, context)
         self._allowed = np.array(
             [

@@ -18,6 +18,7 @@ from costlib.features.batch import FeatureBatch
 from costlib.features.per_store import context_features, extract_stores, to_batch
 from costlib.features.schedule import ScheduleEncoder, schedule_batch
 from costlib.hardware import Hardware
+from costlib.hub.priors import PriorBank, flat_extents
 from costlib.identity import content_id
 from costlib.measure.measurer import Candidate, Measurement
 from costlib.schema import Origin
@@ -151,6 +152,12 @@ class Strategy(ABC):
         usable = [i for i, candidate in enumerate(candidates) if candidate.schedule is not None]
         proposals = self.proposals([(candidates[i], Origin.RANDOM) for i in usable])
         self.observe(proposals, [measurements[i] for i in usable])
+
+    def priors_in(self, bank: PriorBank, count: int) -> list[Prior]:
+        """Look up the programs of a bank that this task may start from."""
+        extents = flat_extents(shape for _, shape in self.task.arguments)
+        nearest = bank.nearest(self.space.cluster, extents, count, self._hardware.hardware_id)
+        return [Prior(prior.sketch_id, prior.decisions) for prior in nearest]
 
     def proposals(self, candidates: Sequence[tuple[Candidate, Origin]]) -> list[Proposal]:
         """Compute the features of lowered programs, and their scores."""

@@ -8,16 +8,20 @@ seen in the examples; whether a program is valid only lowering tells.
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from costlib.errors import InputError
-from costlib.space.design_space import TILE_DIRECTIONS, tile_direction
+from costlib.space.design_space import TILE_DIRECTIONS, DesignSpace, tile_direction
 from costlib.space.factors import Tilings, tilings
 from costlib.space.program import Program, Sketch
+
+_EXAMPLES = 48
+"""Random programs that show what the decisions of a task's sketches can be."""
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -145,6 +149,24 @@ class DecisionVectors:
             return tiling.step(choices, rng)
         shift = 1 + (rng.random(len(choices)) * (self.sizes[place] - 1)).astype("int64")
         return np.asarray((choices + shift) % self.sizes[place], "int64")
+
+
+def sketch_vectors(
+    space: DesignSpace, seed: int, known: Iterable[Program] = ()
+) -> dict[str, DecisionVectors]:
+    """Look at some random programs of a task, and others that are known; vectors by sketch id.
+
+    A sketch that none of them fills in is left out.
+    """
+    examples: dict[str, list[Program]] = {}
+    drawn = (program for program, _ in space.sample(seed))
+    for program in itertools.chain(itertools.islice(drawn, _EXAMPLES), known):
+        examples.setdefault(program.sketch_id, []).append(program)
+    return {
+        sketch.sketch_id: DecisionVectors(sketch, examples[sketch.sketch_id])
+        for sketch in space.sketches
+        if sketch.sketch_id in examples
+    }
 
 
 def _values(instruction: Any, seen: list[Any]) -> tuple[Tilings | None, list[Any]]:
