@@ -26,27 +26,43 @@ from scipy.stats import norm
 
 from costlib.data.dataset import Dataset
 from costlib.features.batch import FeatureBatch, select
+from costlib.features.context import TASK_FEATURES
+from costlib.features.nest_features import nest_features
+from costlib.hardware import Hardware
 from costlib.models.ensemble import EnsembleModel
 from costlib.models.gbdt import GbdtModel
 from costlib.training.assemble import TrainingData, assemble
 from costlib.training.metrics import evaluate_scores, pairwise_accuracy, top_k
 from costlib.training.protocol import most_measured_hardware
+from costlib.workloads import extract_tasks
 
 ROOT = Path(__file__).parent
 RESULT = ROOT / "results" / "ranking.json"
 FOLDS = 4
 SHARES = (0.125, 0.25, 0.5, 1.0)
-GROUPS = {
-    "arithmetic": slice(0, 16),
-    "vectorised, unrolled and parallel loops": slice(16, 57),
-    "buffer accesses": slice(57, 147),
-    "arithmetic intensity": slice(147, 157),
-    "allocation": slice(157, 161),
-    "outer loops": slice(161, 164),
+STORE_GROUPS = {
+    "stores": slice(0, 164),
+    "stores: arithmetic": slice(0, 16),
+    "stores: vectorised, unrolled and parallel loops": slice(16, 57),
+    "stores: buffer accesses": slice(57, 147),
+    "stores: arithmetic intensity": slice(147, 157),
+    "stores: allocation and outer loops": slice(157, 164),
 }
 """Columns of a store's features (``per_store_feature.cc``); those of GPUs are constant here."""
 
+NEST_GROUPS = {
+    "nests": "",
+    "nests: runs of loops": "run",
+    "nests: innermost loops": "loop",
+    "nests: registers": "region",
+    "nests: caches": "cache",
+    "nests: data by depth": "depth",
+    "nests: estimated cycles": "cycles",
+}
+"""How the names of their columns begin (:mod:`costlib.features.nest_features`)."""
+
 Rows = np.ndarray[Any, np.dtype[np.bool_]]
+Columns = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def main() -> None:
@@ -127,12 +143,24 @@ def _learning_curves(data: TrainingData) -> dict[str, dict[str, dict[str, float]
 def _feature_groups(data: TrainingData, scores: np.ndarray[Any, Any]) -> dict[str, Any]:
     """Figures of the model that does not see a group of features."""
     figures = {"all": _figures(data, scores)}
-    for name, columns in GROUPS.items():
+    example = nest_features(extract_tasks("matmul 8 8 8")[0].mod, Hardware.local())
+    stores = {name: np.r_[columns] for name, columns in STORE_GROUPS.items()}
+    nests = {
+        name: TASK_FEATURES + np.flatnonzero([column.startswith(start) for column in example])
+        for name, start in NEST_GROUPS.items()
+    }
+    nothing = np.empty(0, "int64")
+    groups = {name: (columns, nothing) for name, columns in stores.items()}
+    groups |= {name: (nothing, columns) for name, columns in nests.items()}
+    for name, (of_stores, of_context) in groups.items():
 
-        def without(batch: FeatureBatch, columns: slice = columns) -> FeatureBatch:
-            stores = batch.stores.copy()
-            stores[:, columns] = 0
-            return FeatureBatch(stores, batch.offsets, batch.context)
+        def without(
+            batch: FeatureBatch, of_stores: Columns = of_stores, of_context: Columns = of_context
+        ) -> FeatureBatch:
+            stores, context = batch.stores.copy(), batch.context.copy()
+            stores[:, of_stores] = 0
+            context[:, of_context] = 0
+            return FeatureBatch(stores, batch.offsets, context)
 
         figures[f"without {name}"] = _figures(
             data, _cross_validated(data, lambda rows: rows, without)

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from costlib.data.dataset import Dataset
-from costlib.features.store import FeatureStore, append_features
+from costlib.features.store import FeatureStore, ProgramFeatures, append_features
 from costlib.models.gbdt import GbdtConfig
 from costlib.schema import MEASUREMENTS
 from costlib.space.program import Sketch, fill_sketch
@@ -50,13 +50,14 @@ def generate(folder: Path, source: Path, size: int) -> dict[str, Any]:
         rng = np.random.default_rng(int(workload_id, 16))
         usable = features.known(base_id).filter(pl.col("num_stores") > 0).select("program_id")
         base = by_task[(base_id,)].join(usable, on="program_id", how="semi").sort("program_id")
-        stores, offsets = features.select(base_id, base["program_id"])
+        stores, offsets, nests = features.select(base_id, base["program_id"])
         picks = rng.integers(len(base), size=per_task)
         program_ids = sorted(f"{number:016x}" for number in rng.integers(2**63, size=per_task))
         for first in range(0, per_task, PROGRAMS_PER_PART):
             part = slice(first, first + PROGRAMS_PER_PART)
             noisy = _noisy([stores[offsets[i] : offsets[i + 1]] for i in picks[part]], rng)
-            append_features(store.folder, target.scratch, workload_id, program_ids[part], noisy)
+            described = list(map(ProgramFeatures, noisy, nests[picks[part]]))
+            append_features(store.folder, target.scratch, workload_id, program_ids[part], described)
         rows = base.select(MEASUREMENTS.names)[picks].with_columns(
             pl.Series("program_id", program_ids),
             pl.lit(workload_id).alias("workload_id"),

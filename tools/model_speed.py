@@ -60,7 +60,8 @@ def main() -> None:
 
 def scoring() -> dict[str, Any]:
     """Time all ways to score, several rounds in turns; medians."""
-    from costlib.features.per_store import context_features, extract_stores, to_batch
+    from costlib.features.context import task_features
+    from costlib.features.lowered import lowered_batch
     from costlib.features.schedule import ScheduleEncoder, schedule_batch
     from costlib.hardware import Hardware
     from costlib.hub import load_pretrained
@@ -95,7 +96,7 @@ def scoring() -> dict[str, Any]:
     encoders = {
         s.sketch_id: ScheduleEncoder(s.instructions, task.name, shapes) for s in space.sketches
     }
-    described = context_features(task.flops, hardware)
+    described = task_features(task.flops, hardware)
     largest = max(space.sketches, key=lambda s: sum(p.sketch_id == s.sketch_id for p in programs))
     shown = [program for program in programs if program.sketch_id == largest.sketch_id]
     pool = SketchPool(DecisionVectors(largest, shown), encoders[largest.sketch_id], described)
@@ -108,7 +109,7 @@ def scoring() -> dict[str, Any]:
         stock.predict(context, [ms.MeasureCandidate(s, []) for s in schedules])
 
     def by_exact(schedules: list[Any]) -> None:
-        exact.predict(to_batch(extract_stores(context, schedules), task.flops, hardware))
+        exact.predict(lowered_batch(context, schedules, task.flops, hardware))
 
     def by_draft() -> None:
         ids = [program.sketch_id for program in programs]

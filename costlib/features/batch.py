@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ class FeatureBatch:
     offsets
         int64 `n + 1`: the stores of program `i` are ``stores[offsets[i]:offsets[i + 1]]``.
     context
-        float32 `n x c`: what describes task and hardware.
+        float32 `n x c`: what describes task and hardware, and the program as a whole.
     """
 
     stores: Floats
@@ -32,6 +33,15 @@ class FeatureBatch:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def split(self) -> list[FeatureBatch]:
+        """Return a batch for each program."""
+        return [
+            FeatureBatch(
+                self.stores[first:last], np.array([0, last - first]), self.context[row : row + 1]
+            )
+            for row, (first, last) in enumerate(pairwise(self.offsets.tolist()))
+        ]
 
     def pooled(self) -> Floats:
         """Sum, maximum, mean and minimum over each program's stores, their number, the context.

@@ -89,7 +89,7 @@ def _jobs(dataset: Dataset, hardware_id: str, store: FeatureStore, only: set[str
     sketches = dict(
         dataset.scan("sketches").select("sketch_id", "instructions").collect().iter_rows()
     )
-    target = dataset.hardware()[hardware_id].target
+    hardware = dataset.hardware()[hardware_id]
     workloads = dataset.scan("workloads").select("name", "mod_json", "workload_id")
     columns = (pl.col("sketch_id").first(), pl.col("decisions").first())
     for workload_id, programs in programs_by_task(dataset, hardware_id, *columns, only=only):
@@ -106,7 +106,7 @@ def _jobs(dataset: Dataset, hardware_id: str, store: FeatureStore, only: set[str
                 workload_id=workload_id,
                 name=name,
                 mod_json=mod_json,
-                target=target,
+                hardware=hardware,
                 programs=list(rows.iter_rows()),
                 sketches=used,
             )

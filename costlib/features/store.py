@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -28,10 +29,19 @@ SCHEMA = pa.schema(
         pa.field("num_stores", pa.int32(), nullable=False),
         # Bytes, not a list: parquet brings them back four times as fast.
         pa.field("stores", pa.binary(), nullable=False),
+        pa.field("nests", pa.binary(), nullable=False),
     ]
 )
-"""``stores`` is little-endian float32, `num_stores x d`, row after row. A program that this
-version cannot replay has none, so that it is not tried again."""
+"""``stores`` is little-endian float32, `num_stores x d`, row after row; ``nests`` is what
+:mod:`costlib.features.nest_features` tells. A program that this version cannot replay has
+neither, so that it is not tried again."""
+
+
+class ProgramFeatures(NamedTuple):
+    """Of one program: float32 `n_stores x d` and float32 `k`."""
+
+    stores: Floats
+    nests: Floats
 
 
 class FeatureStore:
@@ -59,7 +69,7 @@ class FeatureStore:
         frame = pl.DataFrame(self._read(workload_id, columns))
         return frame.unique("program_id", keep="first", maintain_order=True)
 
-    def select(self, workload_id: str, program_ids: pl.Series) -> tuple[Floats, Integers]:
+    def select(self, workload_id: str, program_ids: pl.Series) -> tuple[Floats, Integers, Floats]:
         """Return the features of some programs of a task.
 
         Parameters
@@ -71,11 +81,11 @@ class FeatureStore:
 
         Returns
         -------
-        stores, offsets
+        stores, offsets, nests
             float32 `s x d` and int64 `n + 1`, as in
-            :class:`costlib.features.batch.FeatureBatch`.
+            :class:`costlib.features.batch.FeatureBatch`; float32 `n x k`.
         """
-        table = self._read(workload_id, ["program_id", "num_stores", "stores"])
+        table = self._read(workload_id, SCHEMA.names[:1] + SCHEMA.names[2:])
         rows = pl.DataFrame(table.select(["program_id", "num_stores"])).with_row_index("row")
         chosen = pl.DataFrame({"program_id": program_ids}).join(
             rows.unique("program_id", keep="first"), on="program_id", maintain_order="left"
@@ -84,10 +94,12 @@ class FeatureStore:
             raise LookupError(f"{self.folder} lacks programs of task {workload_id}")
         positions = chosen["row"].to_numpy()
         offsets = np.concatenate([[0], np.cumsum(chosen["num_stores"].to_numpy(), dtype="int64")])
-        column = table["stores"].combine_chunks()
-        if not np.array_equal(positions, np.arange(len(column))):
-            column = column.take(pa.array(positions))
-        return _floats(column).reshape(offsets[-1], -1), offsets
+        in_order = np.array_equal(positions, np.arange(len(table)))
+        stores, nests = (
+            _floats(column if in_order else column.take(pa.array(positions)))
+            for column in (table[name].combine_chunks() for name in ("stores", "nests"))
+        )
+        return stores.reshape(offsets[-1], -1), offsets, nests.reshape(len(positions), -1)
 
     def _read(self, workload_id: str, columns: list[str]) -> pa.Table:
         schema = pa.schema([SCHEMA.field(name) for name in columns])
@@ -100,7 +112,7 @@ def append_features(
     scratch: Path,
     workload_id: str,
     program_ids: Sequence[str],
-    stores: Sequence[Floats | None],
+    features: Sequence[ProgramFeatures | None],
 ) -> None:
     """Write the features of programs of one task as a part.
 
@@ -114,8 +126,8 @@ def append_features(
         The task.
     program_ids
         `n` programs.
-    stores
-        For each a float32 array `n_stores x d`, or ``None`` if it cannot be replayed.
+    features
+        Of each, ``None`` if it cannot be replayed.
 
     Raises
     ------
@@ -124,14 +136,15 @@ def append_features(
     StorageError
         They could not be written; nothing has changed.
     """
-    for program_id, array in zip(program_ids, stores, strict=True):
-        if array is not None and not np.isfinite(array).all():
+    for program_id, program in zip(program_ids, features, strict=True):
+        if program is not None and not all(np.isfinite(array).all() for array in program):
             raise DatasetError(f"program {program_id} has a feature that is no finite number")
     columns = {
         "program_id": list(program_ids),
         "workload_id": [workload_id] * len(program_ids),
-        "num_stores": [0 if array is None else len(array) for array in stores],
-        "stores": [b"" if a is None else a.astype("<f4").tobytes() for a in stores],
+        "num_stores": [0 if program is None else len(program.stores) for program in features],
+        "stores": [b"" if p is None else p.stores.astype("<f4").tobytes() for p in features],
+        "nests": [b"" if p is None else p.nests.astype("<f4").tobytes() for p in features],
     }
     write_part(folder, pa.table(columns), SCHEMA, scratch)
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from costlib.data.parts import first_line
 from costlib.errors import StorageError
-from costlib.features.store import append_features
+from costlib.features.store import ProgramFeatures, append_features
+from costlib.hardware import Hardware
 
 
 class Job(BaseModel):
@@ -25,8 +25,10 @@ class Job(BaseModel):
     ----------
     folder, scratch
         Where their features go, see :func:`costlib.features.store.append_features`.
-    workload_id, name, mod_json, target
+    workload_id, name, mod_json
         The task.
+    hardware
+        What the programs were measured on.
     programs
         (program_id, sketch_id, decisions) of each.
     sketches
@@ -40,7 +42,7 @@ class Job(BaseModel):
     workload_id: str
     name: str
     mod_json: str
-    target: dict[str, Any]
+    hardware: Hardware
     programs: list[tuple[str, str, str]]
     sketches: dict[str, str]
 
@@ -73,13 +75,14 @@ class Answer(BaseModel):
 
 def compute(job: Job) -> Answer:
     """Compute the features of a job's programs and append them to the store."""
+    from costlib.features.nest_features import describe_nests
     from costlib.features.per_store import extract_stores
     from costlib.space.design_space import DesignSpace
     from costlib.space.program import Program, Sketch
     from costlib.tvm_compat.api import module_from_json
     from costlib.workloads.task import Task
 
-    space = DesignSpace(Task(job.name, module_from_json(job.mod_json), job.target))
+    space = DesignSpace(Task(job.name, module_from_json(job.mod_json), job.hardware.target))
     sketches = {sketch_id: Sketch.from_json(text) for sketch_id, text in job.sketches.items()}
     schedules = {}
     for program_id, sketch_id, decisions in job.programs:
@@ -87,13 +90,13 @@ def compute(job: Job) -> Answer:
         schedule = space.lower(program, sketches.get(sketch_id))
         if schedule is not None:
             schedules[program_id] = schedule
-    stores = dict(
-        zip(schedules, extract_stores(space.context, list(schedules.values())), strict=True)
-    )
+    stores = extract_stores(space.context, list(schedules.values()))
+    nests = describe_nests([schedule.mod for schedule in schedules.values()], job.hardware)
+    features = dict(zip(schedules, map(ProgramFeatures, stores, nests), strict=True))
     program_ids = [program_id for program_id, _, _ in job.programs]
-    rows = [stores.get(program_id) for program_id in program_ids]
+    rows = [features.get(program_id) for program_id in program_ids]
     append_features(job.folder, job.scratch, job.workload_id, program_ids, rows)
-    return Answer(replayed=len(stores))
+    return Answer(replayed=len(features))
 
 
 def attempt(job: Job) -> Answer:

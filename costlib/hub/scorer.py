@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from costlib.features.per_store import extract_stores, to_batch
+from costlib.features.lowered import lowered_batch
 from costlib.hardware import Hardware
 from costlib.hub.bundle import Bundle
 from costlib.hub.catalog import load_pretrained
@@ -40,8 +40,8 @@ class BundleScorer:
         """Return a float array with the score of each schedule, higher is faster."""
         if not schedules:
             return np.zeros(0)
-        stores = extract_stores(space.context, schedules)
-        return self._model.predict(to_batch(stores, space.task.flops, self._hardware))
+        batch = lowered_batch(space.context, schedules, space.task.flops, self._hardware)
+        return self._model.predict(batch)
 
 
 def load_scorer(bundle: str, hardware: Hardware) -> BundleScorer:

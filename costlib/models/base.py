@@ -25,7 +25,7 @@ class CostModel(ABC):
         The model's name, see :func:`costlib.models.model_class`.
     view
         What it sees of a program: the ``"statements"`` of its lowered form
-        (:mod:`costlib.features.per_store`), or its ``"schedule"``
+        (:mod:`costlib.features.lowered`), or its ``"schedule"``
         (:mod:`costlib.features.schedule`), whose tokens take the place of stores.
     """
 

@@ -49,7 +49,7 @@ class GbdtConfig(BaseModel):
     num_leaves: int = 31
     learning_rate: float = 0.05
     min_programs_per_leaf: int = 10
-    feature_fraction: float = 0.5
+    feature_fraction: float = 0.2
     relevance_levels: int = 31
 
 

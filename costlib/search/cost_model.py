@@ -16,7 +16,7 @@ import numpy as np
 
 from costlib.errors import BundleError
 from costlib.features.batch import FeatureBatch, join
-from costlib.features.per_store import extract_candidates, to_batch
+from costlib.features.lowered import lowered_batch
 from costlib.hardware import Hardware
 from costlib.hub.bundle import Bundle
 from costlib.models.residual import CorrectedModel
@@ -107,5 +107,5 @@ class PretrainedCostModel(ms.cost_model.PyCostModel):  # type: ignore[misc]
         key = structural_key(context.mod)
         if key not in self._flops:
             self._flops[key] = estimate_flops(context.mod)
-        stores = extract_candidates(context, candidates)
-        return to_batch(stores, self._flops[key], self._hardware)
+        schedules = [candidate.sch for candidate in candidates]
+        return lowered_batch(context, schedules, self._flops[key], self._hardware)

@@ -15,7 +15,8 @@ import numpy as np
 
 from costlib.errors import UnknownNameError
 from costlib.features.batch import FeatureBatch
-from costlib.features.per_store import context_features, extract_stores, to_batch
+from costlib.features.context import task_features
+from costlib.features.lowered import lowered_batch
 from costlib.features.schedule import ScheduleEncoder, schedule_batch
 from costlib.hardware import Hardware
 from costlib.hub.priors import PriorBank, flat_extents
@@ -110,7 +111,7 @@ class Strategy(ABC):
         self._model = model
         self._config = config
         self._seed = seed
-        self._context = context_features(task.flops, hardware)
+        self._context = task_features(task.flops, hardware)
         shapes = [shape for _, shape in task.arguments]
         self._encoders = {
             sketch.sketch_id: ScheduleEncoder(sketch.instructions, task.name, shapes)
@@ -163,17 +164,19 @@ class Strategy(ABC):
         """Compute the features of lowered programs, and their scores."""
         if not candidates:
             return []
-        stores = extract_stores(self.space.context, [c.schedule for c, _ in candidates])
-        scores = self._model.scores(to_batch(stores, self.task.flops, self._hardware))
+        schedules = [candidate.schedule for candidate, _ in candidates]
+        batch = lowered_batch(self.space.context, schedules, self.task.flops, self._hardware)
         return [
             Proposal(
                 candidate,
                 origin,
                 float(score),
-                to_batch([one], self.task.flops, self._hardware),
+                one,
                 self.schedules([candidate.program]),
             )
-            for (candidate, origin), score, one in zip(candidates, scores, stores, strict=True)
+            for (candidate, origin), score, one in zip(
+                candidates, self._model.scores(batch), batch.split(), strict=True
+            )
         ]
 
     def schedules(self, programs: Sequence[Program]) -> FeatureBatch:

@@ -14,7 +14,7 @@ from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError, UnknownNameError
 from costlib.features.batch import FeatureBatch, join
 from costlib.features.build import build_features
-from costlib.features.per_store import context_features
+from costlib.features.context import lowered_context, task_features
 from costlib.features.programs import programs_by_task
 from costlib.features.schedule import ScheduleEncoder, schedule_batch
 from costlib.features.store import FeatureStore
@@ -178,8 +178,8 @@ def _statements(
     for hardware_id, machine in chosen_hardware(dataset, hardware).items():
         store = build_features(dataset, hardware_id, on_progress)
         for workload_id, programs in measured_tasks(dataset, store, hardware_id, only):
-            stores, offsets = store.select(workload_id, programs["program_id"])
-            context = np.tile(context_features(flops[workload_id], machine), (len(programs), 1))
+            stores, offsets, nests = store.select(workload_id, programs["program_id"])
+            context = lowered_context(flops[workload_id], machine, nests)
             batch = FeatureBatch(stores, offsets, context)
             yield _task(batch, programs, workload_id, hardware_id)
 
@@ -201,7 +201,7 @@ def _schedules(
                 for sketch_id in programs["sketch_id"].unique()
             }
             decisions = [json.loads(text) for text in programs["decisions"]]
-            context = context_features(workload["flops"] or 0.0, machine)
+            context = task_features(workload["flops"] or 0.0, machine)
             batch = schedule_batch(encoders, programs["sketch_id"].to_list(), decisions, context)
             yield _task(batch, programs, workload_id, hardware_id)
 

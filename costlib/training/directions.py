@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
 from costlib.features.batch import FeatureBatch, join, select
-from costlib.features.per_store import context_features
+from costlib.features.context import task_features
 from costlib.features.schedule import ScheduleEncoder, schedule_batch
 from costlib.models.direction import DIRECTIONS, DirectionModel
 
@@ -276,7 +276,7 @@ def _schedules(
         for sketch_id, text in sketches.select("sketch_id", "instructions").iter_rows()
     }
     decisions = [json.loads(text) for text in parents["parent_decisions"]]
-    context = context_features(row["flops"] or 0.0, dataset.hardware()[hardware_id])
+    context = task_features(row["flops"] or 0.0, dataset.hardware()[hardware_id])
     return schedule_batch(encoders, parents["sketch_id"].to_list(), decisions, context)
 
 

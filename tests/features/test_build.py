@@ -15,8 +15,9 @@ import pytest
 from costlib.data.dataset import Dataset
 from costlib.features import build, worker
 from costlib.features.build import build_features
-from costlib.features.per_store import CONTEXT_FEATURES, STORE_FEATURES, to_batch
-from costlib.features.store import FeatureStore
+from costlib.features.context import TASK_FEATURES, lowered_context
+from costlib.features.per_store import STORE_FEATURES
+from costlib.features.store import FeatureStore, ProgramFeatures
 from costlib.features.version import FEATURE_VERSION
 from costlib.hardware import Hardware
 
@@ -46,30 +47,32 @@ def parts(dataset: Dataset, hardware: Hardware) -> list[Path]:
     return list(FeatureStore(dataset, hardware.hardware_id).folder.glob("part-*"))
 
 
-def content(dataset: Dataset, hardware: Hardware) -> dict[str, np.ndarray]:
+def content(dataset: Dataset, hardware: Hardware) -> dict[str, ProgramFeatures]:
     """What the store holds now, by program."""
     store = FeatureStore(dataset, hardware.hardware_id)
     found = {}
     for workload_id in dataset.scan("workloads").collect()["workload_id"]:
-        program_ids = store.known(workload_id)["program_id"]
-        assert program_ids.is_unique().all()
+        known = store.known(workload_id)
+        assert known["program_id"].is_unique().all()
+        program_ids = known.filter(pl.col("num_stores") > 0)["program_id"]
         if len(program_ids):
-            stores, offsets = store.select(workload_id, program_ids)
+            stores, offsets, nests = store.select(workload_id, program_ids)
             arrays = [stores[first:last] for first, last in pairwise(offsets)]
-            found |= dict(zip(program_ids, arrays, strict=True))
+            found |= dict(zip(program_ids, map(ProgramFeatures, arrays, nests), strict=True))
     return found
 
 
-def assert_same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+def assert_same(found: dict[str, ProgramFeatures], expected: dict[str, ProgramFeatures]) -> None:
     assert found.keys() == expected.keys()
-    for program_id, stores in expected.items():
-        np.testing.assert_array_equal(found[program_id], stores)
+    for program_id, features in expected.items():
+        for mine, theirs in zip(found[program_id], features, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
 
 
 @pytest.fixture(scope="module")
 def expected(
     dataset: Dataset, hardware: Hardware, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, np.ndarray]:
+) -> dict[str, ProgramFeatures]:
     without = shutil.ignore_patterns("features")
     folder = tmp_path_factory.mktemp("features") / "ds"
     built = Dataset.open(shutil.copytree(dataset.path, folder, ignore=without))
@@ -84,7 +87,9 @@ def test_every_program_that_ran_has_features(copy: Dataset, hardware: Hardware) 
     ran = copy.scan().filter(pl.col("status") == "ok").collect()
     assert set(found) == set(ran["program_id"])
     assert seen[-1] == (len(found), len(found))
-    for stores in found.values():
+    for stores, nests in found.values():
+        assert nests.dtype == np.float32
+        assert np.isfinite(nests).all()
         assert stores.dtype == np.float32
         assert stores.shape[1] == STORE_FEATURES
         assert len(stores) >= 1
@@ -105,7 +110,7 @@ def test_features_are_computed_once(
 
 
 def test_deleted_features_come_back_the_same(
-    copy: Dataset, hardware: Hardware, expected: dict[str, np.ndarray]
+    copy: Dataset, hardware: Hardware, expected: dict[str, ProgramFeatures]
 ) -> None:
     build_features(copy, hardware.hardware_id)
     shutil.rmtree(copy.path / "features" / FEATURE_VERSION)
@@ -116,7 +121,7 @@ def test_deleted_features_come_back_the_same(
 def test_processes_build_bounded_parts_of_one_task(
     copy: Dataset,
     hardware: Hardware,
-    expected: dict[str, np.ndarray],
+    expected: dict[str, ProgramFeatures],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(build, "_FEW_PROGRAMS", 0)
@@ -130,7 +135,7 @@ def test_processes_build_bounded_parts_of_one_task(
 
 
 def test_a_build_killed_in_the_middle_goes_on(
-    copy: Dataset, hardware: Hardware, expected: dict[str, np.ndarray]
+    copy: Dataset, hardware: Hardware, expected: dict[str, ProgramFeatures]
 ) -> None:
     builder = start_builder(copy, hardware)
     while not parts(copy, hardware):
@@ -145,7 +150,7 @@ def test_a_build_killed_in_the_middle_goes_on(
 
 
 def test_two_builds_at_once(
-    copy: Dataset, hardware: Hardware, expected: dict[str, np.ndarray]
+    copy: Dataset, hardware: Hardware, expected: dict[str, ProgramFeatures]
 ) -> None:
     builders = [start_builder(copy, hardware) for _ in range(2)]
     assert [builder.wait(120) for builder in builders] == [0, 0]
@@ -155,7 +160,7 @@ def test_two_builds_at_once(
 def test_what_cannot_be_replayed_is_tried_once(
     copy: Dataset,
     hardware: Hardware,
-    expected: dict[str, np.ndarray],
+    expected: dict[str, ProgramFeatures],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -165,16 +170,17 @@ def test_what_cannot_be_replayed_is_tried_once(
     copy.append_measurements(hardware.hardware_id, [row])
     build_features(copy, hardware.hardware_id)
     assert "1 of " in caplog.text
-    assert len(content(copy, hardware)["bad"]) == 0
+    known = FeatureStore(copy, hardware.hardware_id).known(row["workload_id"])
+    assert dict(known.iter_rows())["bad"] == 0
     monkeypatch.setattr(build, "attempt", None)
     build_features(copy, hardware.hardware_id)
-    assert len(content(copy, hardware)) == len(expected) + 1
+    assert content(copy, hardware).keys() == expected.keys()
 
 
 def test_a_program_that_fails_costs_itself_only(
     copy: Dataset,
     hardware: Hardware,
-    expected: dict[str, np.ndarray],
+    expected: dict[str, ProgramFeatures],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     culprit = sorted(expected)[5]
@@ -201,9 +207,11 @@ def test_a_worker_that_dies_is_replaced(copy: Dataset, hardware: Hardware) -> No
         assert process.compute(job).replayed == len(job.programs)
 
 
-def test_context_tells_hardware_apart(hardware: Hardware, expected: dict[str, np.ndarray]) -> None:
-    stores = list(expected.values())[:2]
-    batch = to_batch(stores, 1e6, hardware)
-    assert batch.context.shape == (2, CONTEXT_FEATURES)
+def test_context_tells_hardware_apart(
+    hardware: Hardware, expected: dict[str, ProgramFeatures]
+) -> None:
+    nests = np.stack([features.nests for features in expected.values()][:2])
+    context = lowered_context(1e6, hardware, nests)
+    assert context.shape == (2, TASK_FEATURES + nests.shape[1])
     single = hardware.model_copy(update={"num_cores": hardware.num_cores + 1})
-    assert (to_batch(stores, 1e6, single).context != batch.context).any()
+    assert (lowered_context(1e6, single, nests) != context).any()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
-from costlib.features.store import SCHEMA, FeatureStore, append_features
+from costlib.features.store import SCHEMA, FeatureStore, ProgramFeatures, append_features
 
 HARDWARE = "some-hardware"
 COLUMNS = 5
@@ -24,10 +24,15 @@ def stores_of(program_id: str) -> np.ndarray:
     return rng.normal(size=(int(rng.integers(1, 5)), COLUMNS)).astype("float32")
 
 
+def features_of(program_id: str) -> ProgramFeatures:
+    stores = stores_of(program_id)
+    return ProgramFeatures(stores, stores.sum(0))
+
+
 def append(dataset: Dataset, workload_id: str, program_ids: list[str]) -> None:
     folder = FeatureStore(dataset, HARDWARE).folder
-    arrays = [stores_of(program_id) for program_id in program_ids]
-    append_features(folder, dataset.scratch, workload_id, program_ids, arrays)
+    features = [features_of(program_id) for program_id in program_ids]
+    append_features(folder, dataset.scratch, workload_id, program_ids, features)
 
 
 @pytest.fixture
@@ -55,14 +60,15 @@ def test_programs_come_back_in_any_order_from_any_parts(
     store = FeatureStore(dataset, HARDWARE)
     known = store.known("w")
     assert sorted(known["program_id"]) == sorted(ids)
-    stores, offsets = store.select("w", pl.Series(wanted))
+    stores, offsets, nests = store.select("w", pl.Series(wanted))
+    np.testing.assert_array_equal(nests, [features_of(i).nests for i in wanted])
     np.testing.assert_array_equal(stores, np.concatenate([stores_of(i) for i in wanted]))
     assert np.diff(offsets).tolist() == [len(stores_of(i)) for i in wanted]
 
 
 def test_a_program_that_cannot_be_replayed_is_noted(empty: Dataset) -> None:
     folder = FeatureStore(empty, HARDWARE).folder
-    append_features(folder, empty.scratch, "w", ["a", "b"], [None, stores_of("b")])
+    append_features(folder, empty.scratch, "w", ["a", "b"], [None, features_of("b")])
     store = FeatureStore(empty, HARDWARE)
     assert dict(store.known("w").iter_rows()) == {"a": 0, "b": len(stores_of("b"))}
     np.testing.assert_array_equal(store.select("w", pl.Series(["b"]))[0], stores_of("b"))
@@ -76,9 +82,11 @@ def test_nothing_is_known_of_another_task_or_hardware(empty: Dataset) -> None:
         FeatureStore(empty, HARDWARE).select("w", pl.Series(["b"]))
 
 
+@pytest.mark.parametrize("part", ["stores", "nests"])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_features_that_are_no_numbers_are_refused(empty: Dataset, value: float) -> None:
-    broken = np.full((1, COLUMNS), value, "float32")
+def test_features_that_are_no_numbers_are_refused(empty: Dataset, value: float, part: str) -> None:
+    sound = features_of("a")
+    broken = sound._replace(**{part: np.full_like(getattr(sound, part), value)})
     folder = FeatureStore(empty, HARDWARE).folder
     with pytest.raises(DatasetError, match="program a has a feature"):
         append_features(folder, empty.scratch, "w", ["a"], [broken])

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from costlib.features.per_store import context_features
+from costlib.features.context import task_features
 from costlib.features.schedule import ScheduleEncoder, schedule_batch
 from costlib.features.vector_encoder import VectorEncoder
 from costlib.hardware import Hardware
@@ -22,7 +22,7 @@ def test_vectors_and_programs_give_the_same_features(matmul: Task, hardware: Har
     vectors = DecisionVectors(sketch, examples)
     shapes = [shape for _, shape in matmul.arguments]
     encoder = ScheduleEncoder(sketch.instructions, matmul.name, shapes)
-    context = context_features(matmul.flops, hardware)
+    context = task_features(matmul.flops, hardware)
 
     rows = vectors.random(200, np.random.default_rng(0))
     fast = VectorEncoder(vectors, encoder, context)(rows)

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from costlib.features.per_store import STORE_FEATURES, context_features, extract_stores
+from costlib.features.context import task_features
+from costlib.features.lowered import lowered_batch
+from costlib.features.per_store import STORE_FEATURES
 from costlib.hardware import Hardware
 from costlib.space.design_space import DesignSpace
 from costlib.tvm_compat.api import structural_key
@@ -52,14 +54,15 @@ def test_programs_mutate(space: DesignSpace) -> None:
 
 def test_features(space: DesignSpace) -> None:
     schedules = [schedule for _, schedule in valid(space, 2)]
-    for stores in extract_stores(space.context, schedules):
-        assert stores.shape[1] == STORE_FEATURES
-        assert len(stores) > 0
-        assert np.isfinite(stores).all()
+    batch = lowered_batch(space.context, schedules, space.task.flops, Hardware.cuda("sm_90"))
+    assert batch.stores.shape[1] == STORE_FEATURES
+    assert (np.diff(batch.offsets) > 0).all()
+    assert np.isfinite(batch.stores).all()
+    assert np.isfinite(batch.context).all()
 
 
 @pytest.mark.parametrize("num_cores", [1, 132, 5000])
 def test_context_features_are_finite(num_cores: int) -> None:
-    values = context_features(1e9, Hardware.cuda("sm_90", num_cores=num_cores, l2_bytes=60 << 20))
+    values = task_features(1e9, Hardware.cuda("sm_90", num_cores=num_cores, l2_bytes=60 << 20))
     assert np.isfinite(values).all()
     assert values[1] == num_cores

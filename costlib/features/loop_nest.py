@@ -1,0 +1,256 @@
+"""The loop nests of a scheduled program: extents, kinds, and what each access touches.
+
+MetaSchedule's ``PerStoreFeature`` describes each loop nest as a whole. What decides between two
+good programs is in the innermost loops (which accumulators stay in registers, what is loaded for
+each multiplication) and in where the data of an inner nest stops fitting a cache. Both follow from
+how far each access reaches at each depth of its nest, which is what this module finds out;
+:mod:`costlib.features.nest_features` makes numbers of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from costlib.tvm_compat import tvm
+
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+
+_tir = tvm.tirx
+LINE_BYTES = 64
+_UNROLL = "pragma_auto_unroll_max_step"
+_REWRITE = "meta_schedule.layout_rewrite_preproc"
+PARALLEL, VECTORIZED, UNROLLED, _BOUND_TO_THREADS = 1, 2, 3, 4
+"""Kinds of loops, as TVM numbers them; those of GPU threads count as parallel here."""
+
+_BINARY: dict[type, Callable[[Integers, Integers], Integers]] = {
+    _tir.Add: np.add,
+    _tir.Sub: np.subtract,
+    _tir.Mul: np.multiply,
+    _tir.FloorDiv: lambda a, b: a // np.where(b == 0, 1, b),
+    _tir.FloorMod: lambda a, b: a % np.where(b == 0, 1, b),
+    _tir.Min: np.minimum,
+    _tir.Max: np.maximum,
+}
+_OPERANDS = ("a", "b", "value", "condition", "true_value", "false_value")
+
+
+@dataclass(frozen=True)
+class Access:
+    """A buffer that a nest of `l` loops reads or writes at an index.
+
+    Attributes
+    ----------
+    elements, lines
+        float64 `l + 1`: how many elements and cache lines the loops from this one inwards touch,
+        everything outside it standing still; the last is a single one.
+    strides
+        int64 `l`: how many elements a step of each loop moves by.
+    """
+
+    elements: np.ndarray[Any, np.dtype[np.float64]]
+    lines: np.ndarray[Any, np.dtype[np.float64]]
+    strides: Integers
+
+
+@dataclass(frozen=True)
+class LoopNest:
+    """A store within `l` loops, those of one iteration left out; outermost first.
+
+    Attributes
+    ----------
+    extents, kinds
+        int64 `l`: iterations, and how they run.
+    unroll_steps
+        Up to how many statements the code generator is asked to unroll.
+    arithmetic, calls, branches
+        Floating-point operations, calls of functions and conditions in each iteration.
+    store, loads
+        What it writes, and what it reads.
+    """
+
+    extents: Integers
+    kinds: Integers
+    unroll_steps: int
+    arithmetic: int
+    calls: int
+    branches: int
+    store: Access
+    loads: tuple[Access, ...]
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        """All of them, the store first."""
+        return (self.store, *self.loads)
+
+
+def loop_nests(mod: Any) -> list[LoopNest]:
+    """Return the nests of a scheduled module's ``main``, in the order they run.
+
+    Re-layouting of constant weights is left out: it happens once, ahead of time.
+    """
+    return list(_walk(mod["main"].body, _Surroundings()))
+
+
+@dataclass(frozen=True)
+class _Surroundings:
+    """What encloses a statement: loops, what stands for the blocks' axes, and unrolling."""
+
+    loops: tuple[tuple[Any, int, int], ...] = ()
+    axes: Mapping[Any, Any] = field(default_factory=dict)
+    unroll_steps: int = 0
+
+
+def _walk(node: Any, around: _Surroundings) -> Iterator[LoopNest]:
+    if isinstance(node, _tir.For):
+        extent = _constant(node.extent)
+        kind = PARALLEL if int(node.kind) == _BOUND_TO_THREADS else int(node.kind)
+        steps = around.unroll_steps
+        if node.annotations:
+            steps = int(node.annotations.get(_UNROLL, steps))
+        loops = (*around.loops, (node.loop_var, extent, kind))
+        yield from _walk(node.body, replace(around, loops=loops, unroll_steps=steps))
+    elif isinstance(node, _tir.SeqStmt):
+        for part in node.seq:
+            yield from _walk(part, around)
+    elif isinstance(node, tvm.s_tir.SBlockRealize):
+        block = node.block
+        if block.annotations and _REWRITE in block.annotations:
+            return
+        bound = zip((axis.var for axis in block.iter_vars), node.iter_values, strict=True)
+        inside = replace(around, axes={**around.axes, **dict(bound)})
+        if block.init is not None:
+            yield from _walk(block.init, inside)
+        yield from _walk(block.body, inside)
+    elif isinstance(node, _tir.BufferStore):
+        yield _nest(node, around)
+    elif isinstance(node, _tir.IfThenElse):
+        yield from _walk(node.then_case, around)
+    elif hasattr(node, "body"):
+        yield from _walk(node.body, around)
+
+
+def _nest(store: Any, around: _Surroundings) -> LoopNest:
+    loops = [loop for loop in around.loops if loop[1] > 1]
+    values = _Values(loops, around.axes)
+    expression = _Expression()
+    expression.read(store.value)
+    loads = [values.access(buffer, indices) for buffer, indices in expression.loads]
+    return LoopNest(
+        np.array([extent for _, extent, _ in loops], "int64"),
+        np.array([kind for _, _, kind in loops], "int64"),
+        around.unroll_steps,
+        expression.arithmetic,
+        expression.calls,
+        expression.branches,
+        values.access(store.buffer, store.indices),
+        tuple(loads),
+    )
+
+
+class _Expression:
+    """What an expression loads and computes."""
+
+    def __init__(self) -> None:
+        self.loads: list[tuple[Any, Any]] = []
+        self.arithmetic = self.calls = self.branches = 0
+
+    def read(self, node: Any) -> None:
+        if isinstance(node, tvm.ir.expr.TensorLoad):
+            self.loads.append((node.source, node.indices))
+            return
+        if isinstance(node, tvm.ir.Call):
+            name = getattr(node.op, "name", "")
+            if name.endswith("if_then_else"):
+                self.branches += 1
+                for argument in node.args[1:]:
+                    self.read(argument)
+                return
+            self.calls += 1
+            for argument in node.args:
+                self.read(argument)
+            return
+        if type(node) in _BINARY or isinstance(node, _tir.Div):
+            self.arithmetic += 1
+        elif isinstance(node, _tir.Select):
+            self.branches += 1
+        for name in _OPERANDS:
+            operand = getattr(node, name, None)
+            if isinstance(operand, tvm.ir.Expr):
+                self.read(operand)
+
+
+class _Values:
+    """Evaluates indices with the loops standing at several points at once.
+
+    The points are, for each depth, the last iteration of the loops from there inwards and the first
+    of the others (`l + 1` of them); then a step of one loop alone (`l`).
+    """
+
+    def __init__(self, loops: Sequence[tuple[Any, int, int]], axes: Mapping[Any, Any]) -> None:
+        count = len(loops)
+        self._depths = count + 1
+        self._zero = np.zeros(2 * count + 1, "int64")
+        self._known: dict[Any, Integers] = {}
+        self._iterations = np.ones(count + 1)
+        for place in range(count - 1, -1, -1):
+            self._iterations[place] = self._iterations[place + 1] * loops[place][1]
+        for place, (variable, extent, _) in enumerate(loops):
+            points = self._zero.copy()
+            points[: place + 1] = extent - 1
+            points[self._depths + place] = 1
+            self._known[variable] = points
+        self._axes = axes
+
+    def access(self, buffer: Any, indices: Any) -> Access:
+        """Find out what an access touches."""
+        element_bytes = max(1, _bits(buffer.dtype) // 8)
+        shape = [_constant(size) for size in buffer.shape]
+        run = elements = np.ones(self._depths)
+        contiguous = np.ones(self._depths, bool)
+        rows = np.ones(self._depths)
+        offset, unit = self._zero, 1
+        for index, size in zip(reversed(indices), reversed(shape), strict=True):
+            values = self._evaluate(index)
+            offset = offset + unit * values
+            unit *= size
+            reach = np.abs(values[: self._depths] - values[self._depths - 1]) + 1
+            reach = np.minimum(reach, size)
+            elements = elements * reach
+            run = np.where(contiguous, run * reach, run)
+            rows = np.where(contiguous, rows, rows * reach)
+            contiguous = contiguous & (reach == size)
+        lines = rows * np.ceil(run * element_bytes / LINE_BYTES)
+        strides = offset[self._depths :] - offset[self._depths - 1]
+        most = self._iterations
+        return Access(np.minimum(elements, most), np.minimum(lines, most), strides)
+
+    def _evaluate(self, node: Any) -> Integers:
+        operation = _BINARY.get(type(node))
+        if operation is not None:
+            return operation(self._evaluate(node.a), self._evaluate(node.b))
+        if isinstance(node, _tir.Var):
+            known = self._known.get(node)
+            if known is None:
+                bound = self._axes.get(node)
+                known = self._zero if bound is None else self._evaluate(bound)
+                self._known[node] = known
+            return known
+        if isinstance(node, _tir.IntImm):
+            return self._zero + int(node)
+        if isinstance(node, _tir.Cast):
+            return self._evaluate(node.value)
+        return self._zero
+
+
+def _constant(extent: Any) -> int:
+    """Return an extent; 1 for one that is not known before the program runs."""
+    return int(extent) if isinstance(extent, _tir.IntImm) else 1
+
+
+def _bits(dtype: Any) -> int:
+    digits = "".join(character for character in str(dtype) if character.isdigit())
+    return int(digits) if digits else 8

@@ -1,0 +1,31 @@
+"""Lowered programs as the exact models see them: stores, loop nests, task and hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from costlib.features.batch import FeatureBatch, concatenate
+from costlib.features.context import lowered_context
+from costlib.features.nest_features import describe_nests
+from costlib.features.per_store import extract_stores
+from costlib.hardware import Hardware
+
+
+def lowered_batch(
+    context: Any, schedules: Sequence[Any], flops: float, hardware: Hardware
+) -> FeatureBatch:
+    """Describe programs of one task on one hardware.
+
+    Parameters
+    ----------
+    context
+        The ``TuneContext`` of their task.
+    schedules
+        `n` ``tvm.s_tir.Schedule`` objects, postprocessed; at least one.
+    flops, hardware
+        Of the task; what the programs are for.
+    """
+    nests = describe_nests([schedule.mod for schedule in schedules], hardware)
+    stores = extract_stores(context, schedules)
+    return concatenate(stores, lowered_context(flops, hardware, nests))

@@ -1,0 +1,260 @@
+"""Numbers of a program's loop nests that tell fast programs from slow ones on a processor.
+
+The model behind them is the usual one of hand-written kernels (Goto and van de Geijn, "Anatomy of
+high-performance matrix multiplication", 2008): how many accumulators an unrolled inner nest has,
+what it moves for each operation, how long a reduction keeps the accumulators in registers, and
+how much comes from beyond each cache once the data of an inner nest just fits into it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from costlib.features.batch import Floats
+from costlib.features.loop_nest import (
+    LINE_BYTES,
+    PARALLEL,
+    UNROLLED,
+    VECTORIZED,
+    Access,
+    LoopNest,
+    loop_nests,
+)
+from costlib.hardware import Hardware
+
+_INNERMOST = 5
+"""Loops that are described one by one."""
+
+_RUNS = 5
+"""Runs of reduction loops, and of others, that are described one by one."""
+
+_DEPTHS = 6
+"""Loops from the innermost outwards whose data is told."""
+
+_UNROLLED_ANYWAY = (16, 64)
+"""Statements that the compiler may unroll without being asked."""
+
+_REGISTERS = 16
+_MOST_REGISTERS = 64
+_LINE_CYCLES = (3.0, 10.0, 30.0)
+"""About what it takes to fetch a cache line from beyond the first, second and third cache."""
+
+_CALL_OPERATIONS = 8
+"""About how many operations an exponential is worth."""
+
+Columns = dict[str, float]
+
+
+def nest_features(mod: Any, hardware: Hardware) -> Columns:
+    """Describe a scheduled module: the nest that takes longest by a rough estimate, and the rest.
+
+    Returns
+    -------
+    dict
+        The same names for all programs. Sizes are logarithms.
+    """
+    nests = [_Nest(nest, hardware) for nest in loop_nests(mod)]
+    cycles = [nest.cycles for nest in nests]
+    whole = {
+        "nests": float(len(nests)),
+        "cycles.longest": _log(max(cycles)),
+        "cycles.others": _log(sum(cycles) - max(cycles)),
+        "cycles": _log(sum(cycles)),
+    }
+    return nests[int(np.argmax(cycles))].describe() | whole
+
+
+def describe_nests(mods: Sequence[Any], hardware: Hardware) -> Floats:
+    """Describe several modules, float32 `n x k`: a column for each of :func:`nest_features`."""
+    rows = [list(nest_features(mod, hardware).values()) for mod in mods]
+    return np.array(rows, "float32")
+
+
+class _Nest:
+    """A nest on a processor, and how many cycles it takes by a rough estimate."""
+
+    def __init__(self, nest: LoopNest, hardware: Hardware) -> None:
+        self._nest = nest
+        self._extents: list[int] = nest.extents.tolist()
+        self._kinds: list[int] = nest.kinds.tolist()
+        self._lanes = max(1, hardware.vector_bits // 32)
+        self._cores = hardware.num_cores
+        caches = list(hardware.cache_bytes)[: len(_LINE_CYCLES)] or [1]
+        self._caches = caches + [caches[-1]] * (len(_LINE_CYCLES) - len(caches))
+        self._vector = self._vector_length()
+        lines = np.sum([access.lines for access in nest.accesses], axis=0)
+        self._touched = lines * LINE_BYTES
+        parallel = [e for e, k in zip(self._extents, self._kinds, strict=True) if k == PARALLEL]
+        self._chunks = math.prod(parallel)
+        self._speed_up = self._chunks / math.ceil(self._chunks / self._cores)
+        limits = (max(nest.unroll_steps, 1), *_UNROLLED_ANYWAY)
+        self._regions = [self._region(limit) for limit in limits]
+        self._beyond = [self._beyond_cache(size) for size in self._caches]
+        computing = min(cycles for _, cycles in self._regions)
+        fetching = sum(
+            lines * cycles for (_, lines), cycles in zip(self._beyond, _LINE_CYCLES, strict=True)
+        )
+        self.cycles = (computing + fetching) / self._speed_up
+
+    def describe(self) -> Columns:
+        """Return all that is told of the longest nest."""
+        nest, extents, kinds = self._nest, self._extents, self._kinds
+        first = kinds.index(PARALLEL) if PARALLEL in kinds else len(kinds)
+        columns: Columns = {
+            "iterations": _log(math.prod(extents)),
+            "arithmetic": nest.arithmetic,
+            "calls": nest.calls,
+            "branches": nest.branches,
+            "parallel.chunks": _log(self._chunks),
+            "parallel.cores_idle": self._cores / self._speed_up,
+            "parallel.launches": _log(math.prod(extents[:first])),
+            "vector": _log(self._vector),
+            "vectorized": float(VECTORIZED in kinds),
+            "unroll_steps": _log(nest.unroll_steps),
+        }
+        columns |= self._describe_runs()
+        for depth in range(1, _INNERMOST + 1):
+            columns |= self._describe_loop(depth)
+        for number, (region, _) in enumerate(self._regions):
+            columns |= {f"region{number}.{name}": value for name, value in region.items()}
+        for number, (fetched, _) in enumerate(self._beyond, 1):
+            columns |= {f"cache{number}.{name}": value for name, value in fetched.items()}
+        for depth in range(1, _DEPTHS + 1):
+            place = max(0, len(extents) - depth)
+            columns[f"depth{depth}.bytes"] = _log(self._touched[place])
+            columns[f"depth{depth}.stored"] = _log(nest.store.elements[place])
+        return columns
+
+    def _vector_length(self) -> int:
+        """Return how many elements a vector instruction of the innermost loop works on."""
+        nest = self._nest
+        if not self._extents:
+            return 1
+        if self._kinds[-1] == VECTORIZED:
+            return self._extents[-1]
+        strides = [abs(int(access.strides[-1])) for access in nest.accesses]
+        if strides[0] == 1 and max(strides) <= 1:
+            return min(self._extents[-1], self._lanes)
+        return 1
+
+    def _describe_loop(self, depth: int) -> Columns:
+        """Describe one of the innermost loops."""
+        place = len(self._extents) - depth
+        names = ("extent", "kind", "store_stride", "loads_standing", "loads_in_order")
+        values = [0.0] * len(names)
+        if place >= 0:
+            loads = [abs(int(access.strides[place])) for access in self._nest.loads] or [0]
+            values = [
+                _log(self._extents[place]),
+                float(self._kinds[place]),
+                float(min(abs(int(self._nest.store.strides[place])), 2)),
+                loads.count(0) / len(loads),
+                loads.count(1) / len(loads),
+            ]
+        return {f"loop{depth}.{name}": value for name, value in zip(names, values, strict=True)}
+
+    def _describe_runs(self) -> Columns:
+        """Describe runs of reduction loops and of others, from the innermost outwards."""
+        nest, extents = self._nest, self._extents
+        names = (
+            *("reduces", "size", "steps", "unrolled", "registers", "loaded"),
+            *("store_lines", "most_lines", "second_lines", "third_lines"),
+        )
+        place, steps = len(extents) - (self._vector > 1), 1
+        columns: Columns = {}
+        for number in range(_RUNS):
+            values = [0.0] * len(names)
+            if place > 0 and self._kinds[place - 1] != PARALLEL:
+                reduces = nest.store.strides[place - 1] == 0
+                outside = place
+                while (
+                    place > 0
+                    and self._kinds[place - 1] != PARALLEL
+                    and (nest.store.strides[place - 1] == 0) == reduces
+                ):
+                    place -= 1
+                size = math.prod(extents[place:outside])
+                steps *= size
+                lines = sorted((access.lines[place] for access in nest.loads), reverse=True)
+                values = [
+                    float(reduces),
+                    _log(size),
+                    _log(steps),
+                    float(steps <= nest.unroll_steps),
+                    _log(self._registers(nest.store, place)),
+                    _log(sum(self._registers(access, place) for access in nest.loads)),
+                    _log(nest.store.lines[place]),
+                    *map(_log, [*lines, 0, 0, 0][:3]),
+                ]
+            columns |= {f"run{number}.{k}": v for k, v in zip(names, values, strict=True)}
+        return columns
+
+    def _region(self, limit: int) -> tuple[Columns, float]:
+        """Describe the innermost loops that unroll to at most ``limit`` statements."""
+        nest, extents, kinds = self._nest, self._extents, self._kinds
+        place, steps = len(extents), 1
+        if self._vector > 1:
+            place -= 1
+            if kinds[place] != VECTORIZED:
+                steps = math.ceil(extents[place] / self._vector)
+        while place > 0 and (
+            kinds[place - 1] == UNROLLED
+            or (kinds[place - 1] != PARALLEL and steps * extents[place - 1] <= limit)
+        ):
+            place -= 1
+            steps *= extents[place]
+        registers = self._registers(nest.store, place)
+        loaded = sum(self._registers(access, place) for access in nest.loads)
+        if nest.loads and np.array_equal(nest.loads[0].strides, nest.store.strides):
+            loaded -= registers  # Accumulators, which are not fetched each time.
+        outer = place
+        while outer > 0 and nest.store.strides[outer - 1] == 0:
+            outer -= 1
+        reduction = math.prod(extents[outer:place])
+        inside = float(math.prod(extents[place:]))
+        operations = max(1.0, inside / min(self._vector, self._lanes))
+        spilled = max(0.0, registers + 2 - _REGISTERS)
+        moved = loaded + 2 * registers / reduction + 2 * spilled
+        work = max(1.0, nest.arithmetic + _CALL_OPERATIONS * nest.calls) / 2
+        cycles = max(operations * work, moved) / 2 + 1
+        cycles *= math.prod(extents[:place])
+        return {
+            "iterations": _log(inside),
+            "registers": _log(registers),
+            "loaded": _log(loaded),
+            "moved_per_operation": _log(moved / operations),
+            "registers.linear": min(registers, _MOST_REGISTERS),
+            "reduction": _log(reduction),
+            "reuse": _log(inside / max(nest.store.elements[place], 1)),
+            "cycles": _log(cycles),
+        }, cycles
+
+    def _registers(self, access: Access, place: int) -> float:
+        """Return how many registers hold what the loops from ``place`` on touch."""
+        elements = float(access.elements[place])
+        if self._vector == 1 or abs(int(access.strides[-1])) != 1:
+            return elements
+        return max(1.0, elements / self._vector) * math.ceil(self._vector / self._lanes)
+
+    def _beyond_cache(self, cache_bytes: int) -> tuple[Columns, float]:
+        """Describe what is fetched from beyond a cache, and how many lines that are."""
+        nest, extents = self._nest, self._extents
+        place = int(np.argmax(self._touched <= cache_bytes))
+        lines = 0.0
+        for access in nest.accesses:
+            stays = place > 0 and access.strides[place - 1] == 0
+            lines += access.lines[place] * math.prod(extents[: place - stays])
+        return {
+            "bytes": _log(self._touched[place]),
+            "lines": _log(lines),
+            "iterations_per_line": _log(math.prod(extents) / max(lines, 1.0)),
+            "loops_inside": float(len(extents) - place),
+        }, lines
+
+
+def _log(value: float) -> float:
+    return math.log2(1 + float(value))
