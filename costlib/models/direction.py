@@ -18,6 +18,7 @@ from scipy.optimize import minimize_scalar
 
 from costlib.errors import BundleError, InputError
 from costlib.features.batch import FeatureBatch
+from costlib.models.trees import load_trees, save_trees
 
 DIRECTIONS = (
     "tile_spatial",
@@ -142,8 +143,8 @@ class DirectionModel:
     def save(self, folder: Path) -> None:
         """Write the trees and the settings into an existing folder."""
         assert self._classifier is not None and self._gains is not None, "fit the model first"
-        (folder / "classifier.txt").write_text(self._classifier.model_to_string())
-        (folder / "gains.txt").write_text(self._gains.model_to_string())
+        save_trees(self._classifier, folder / "classifier.txt")
+        save_trees(self._gains, folder / "gains.txt")
         settings = {"config": self.config.model_dump(), "temperature": self._temperature}
         (folder / "directions.json").write_text(json.dumps(settings, indent=2) + "\n")
 
@@ -154,8 +155,8 @@ class DirectionModel:
             settings = json.loads((folder / "directions.json").read_text())
             model = cls(DirectionConfig(**settings["config"]))
             model._temperature = float(settings["temperature"])
-            model._classifier = lgb.Booster(model_str=(folder / "classifier.txt").read_text())
-            model._gains = lgb.Booster(model_str=(folder / "gains.txt").read_text())
+            model._classifier = load_trees(folder / "classifier.txt")
+            model._gains = load_trees(folder / "gains.txt")
         except (OSError, ValueError, KeyError, TypeError, lgb.basic.LightGBMError) as error:
             reason = str(error).splitlines()[0]
             raise BundleError(f"{folder} holds no direction classifier: {reason}") from None

@@ -14,10 +14,17 @@ from pydantic import BaseModel, ConfigDict
 from costlib.errors import BundleError
 from costlib.features.batch import FeatureBatch
 from costlib.models.base import CostModel, Scores, check_training_data
+from costlib.models.trees import load_trees, save_trees
 
 _FEW_ROWS = 64
 """Below this many rows LightGBM's threads cost more than they save."""
 
+
+_FEWEST_JUDGED = 10
+"""With fewer tasks than these, none is spared for early stopping; with more, every tenth is."""
+
+_JUDGED_AT = 5
+"""Early stopping looks at how the first of a ranking do (NDCG)."""
 
 _MOST_RANKED_TOGETHER = 10_000
 """LightGBM refuses to rank more rows than these with one another."""
@@ -41,6 +48,9 @@ class GbdtConfig(BaseModel):
         As in LightGBM.
     relevance_levels
         Labels are rounded to this many levels of relevance.
+    patience
+        If not 0, a tenth of the tasks is not trained on, and training stops when this many trees
+        have not ranked them better (LightGBM's early stopping); the trees up to the best remain.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -51,6 +61,7 @@ class GbdtConfig(BaseModel):
     min_programs_per_leaf: int = 10
     feature_fraction: float = 0.2
     relevance_levels: int = 31
+    patience: int = 0
 
 
 class GbdtModel(CostModel):
@@ -78,7 +89,7 @@ class GbdtModel(CostModel):
         data = lgb.Dataset(
             batch.pooled()[order], self.relevance(labels[order]), group=ranked_together(sizes)
         )
-        self._booster = lgb.train(parameters, data, num_boost_round=self.config.num_trees)
+        self._train(parameters, data)
 
     def fit_binned(self, data: lgb.Dataset, *, seed: int = 0) -> None:
         """Train from scratch on what LightGBM has binned already, without a copy of it.
@@ -92,7 +103,33 @@ class GbdtModel(CostModel):
             As in :meth:`fit`.
         """
         parameters = self.parameters(seed) | data.get_params() | {"force_col_wise": True}
-        self._booster = lgb.train(parameters, data, num_boost_round=self.config.num_trees)
+        self._train(parameters, data)
+
+    @property
+    def num_trees(self) -> int:
+        """How many trees the model has."""
+        assert self._booster is not None, "fit or load the model first"
+        return int(self._booster.num_trees())
+
+    def _train(self, parameters: dict[str, Any], data: lgb.Dataset) -> None:
+        rounds, patience = self.config.num_trees, self.config.patience
+        sizes = np.asarray(data.group)
+        if not patience or len(sizes) < _FEWEST_JUDGED:
+            self._booster = lgb.train(parameters, data, num_boost_round=rounds)
+            return
+        data.params = {**(data.params or {}), **parameters}
+        task = np.repeat(np.arange(len(sizes)), sizes)
+        learned, judged = (
+            data.subset(np.flatnonzero(rows).tolist())
+            for rows in (task % _FEWEST_JUDGED != 0, task % _FEWEST_JUDGED == 0)
+        )
+        self._booster = lgb.train(
+            parameters | {"metric": "ndcg", "eval_at": [_JUDGED_AT]},
+            learned,
+            num_boost_round=rounds,
+            valid_sets=[judged],
+            callbacks=[lgb.early_stopping(patience, verbose=False)],
+        )
 
     def parameters(self, seed: int) -> dict[str, Any]:
         """Return what LightGBM is told."""
@@ -125,7 +162,7 @@ class GbdtModel(CostModel):
     def save(self, folder: Path) -> None:
         """Write LightGBM's text form, which reloads bit for bit, and the settings."""
         assert self._booster is not None, "fit or load the model first"
-        (folder / "model.txt").write_text(self._booster.model_to_string())
+        save_trees(self._booster, folder / "model.txt")
         (folder / "config.json").write_text(self.config.model_dump_json(indent=2) + "\n")
 
     @classmethod
@@ -133,7 +170,7 @@ class GbdtModel(CostModel):
         """Read what :meth:`save` wrote."""
         try:
             model = cls(GbdtConfig(**json.loads((folder / "config.json").read_text())))
-            model._booster = lgb.Booster(model_str=(folder / "model.txt").read_text())
+            model._booster = load_trees(folder / "model.txt")
         except (OSError, ValueError, lgb.basic.LightGBMError) as error:
             reason = str(error).splitlines()[0]
             raise BundleError(f"{folder} holds no GBDT model: {reason}") from None

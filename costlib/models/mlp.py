@@ -14,7 +14,7 @@ import numpy as np
 
 from costlib.features.batch import FeatureBatch, Floats
 from costlib.models.base import CostModel, Scores, check_training_data
-from costlib.models.neural import NeuralConfig, load_weights, save_weights, train_to_rank
+from costlib.models.neural import NeuralConfig, Shapes, load_weights, save_weights, train_to_rank
 from costlib.models.normalisation import Normalisation
 from costlib.models.task_batches import Rows
 
@@ -62,7 +62,7 @@ class MlpModel(CostModel):
         stores = torch.from_numpy(norm.stores(batch.stores))
         context = torch.from_numpy(norm.context(batch.context))
         generator = torch.Generator().manual_seed(seed)
-        network = _network(stores.shape[1], context.shape[1], self.config.width, generator)
+        network = _network(_shapes(stores.shape[1], context.shape[1], self.config), generator)
 
         def score(rows: Rows) -> Any:
             taken, owners = _stores_of(batch.offsets, rows)
@@ -95,9 +95,8 @@ class MlpModel(CostModel):
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read what :meth:`save` wrote."""
-        names = [*Normalisation.NAMES, *_parameter_names()]
-        weights, settings = load_weights(folder, cls.kind, names)
-        model = cls(MlpConfig(**settings))
+        weights, config = load_weights(folder, cls.kind, MlpConfig, _shapes)
+        model = cls(config)
         model._weights = weights
         return model
 
@@ -114,21 +113,27 @@ def _stores_of(offsets: Rows, programs: Rows) -> tuple[Rows, Rows]:
     return rows, np.repeat(np.arange(len(programs)), counts)
 
 
-def _parameter_names() -> list[str]:
-    return [f"{layer}.{part}" for layer in _LAYERS for part in ("weight", "bias")]
+def _shapes(stores: int, context: int, config: MlpConfig) -> Shapes:
+    width = config.width
+    inputs = (stores, width, width + context, width, width)
+    outputs = (width, width, width, width, 1)
+    shapes: Shapes = {}
+    for layer, fan_in, fan_out in zip(_LAYERS, inputs, outputs, strict=True):
+        shapes |= {f"{layer}.weight": (fan_in, fan_out), f"{layer}.bias": (fan_out,)}
+    return shapes
 
 
-def _network(stores: int, context: int, width: int, generator: Any) -> dict[str, Any]:
+def _network(shapes: Shapes, generator: Any) -> dict[str, Any]:
     """Make the layers' weights, `inputs x outputs`, at random."""
     import torch
 
-    inputs = (stores, width, width + context, width, width)
-    outputs = (width, width, width, width, 1)
     network = {}
-    for layer, fan_in, fan_out in zip(_LAYERS, inputs, outputs, strict=True):
-        weight = torch.randn(fan_in, fan_out, generator=generator) * (2 / fan_in) ** 0.5
-        network[f"{layer}.weight"] = weight.requires_grad_()
-        network[f"{layer}.bias"] = torch.zeros(fan_out, requires_grad=True)
+    for name, shape in shapes.items():
+        if len(shape) > 1:
+            weight = torch.randn(*shape, generator=generator) * (2 / shape[0]) ** 0.5
+            network[name] = weight.requires_grad_()
+        else:
+            network[name] = torch.zeros(*shape, requires_grad=True)
     return network
 
 

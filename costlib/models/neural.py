@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -13,7 +13,10 @@ from pydantic import BaseModel, ConfigDict
 from costlib.errors import BundleError
 from costlib.features.batch import Floats
 from costlib.models.base import Scores
+from costlib.models.normalisation import Normalisation
 from costlib.models.task_batches import Rows, TaskBatches
+
+Shapes = dict[str, tuple[int, ...]]
 
 _WEIGHTS = "weights.safetensors"
 _CONFIG = "config.json"
@@ -39,6 +42,9 @@ class NeuralConfig(BaseModel):
     weight_decay: float = 1e-2
     programs_per_task: int = 32
     tasks_per_batch: int = 16
+
+
+_Config = TypeVar("_Config", bound=NeuralConfig)
 
 
 def train_to_rank(
@@ -104,14 +110,22 @@ def save_weights(folder: Path, weights: dict[str, Floats], config: NeuralConfig)
 
 
 def load_weights(
-    folder: Path, kind: str, names: Collection[str]
-) -> tuple[dict[str, Floats], dict[str, Any]]:
+    folder: Path,
+    kind: str,
+    config_type: type[_Config],
+    shapes: Callable[[int, int, _Config], Shapes],
+) -> tuple[dict[str, Floats], _Config]:
     """Read what :func:`save_weights` wrote.
 
-    Returns
-    -------
-    weights, settings
-        The weights, exactly those of ``names``, and the fields of the settings.
+    Parameters
+    ----------
+    folder, kind
+        Where; what kind of model it should be.
+    config_type
+        Of its settings.
+    shapes
+        Tells the weights' shapes from the number of columns of stores and of context and from
+        the settings; the normalisation is not among them.
 
     Raises
     ------
@@ -122,11 +136,19 @@ def load_weights(
     from safetensors.numpy import load_file
 
     try:
-        settings: dict[str, Any] = json.loads((folder / _CONFIG).read_text())
+        config = config_type(**json.loads((folder / _CONFIG).read_text()))
         weights: dict[str, Floats] = load_file(folder / _WEIGHTS)
-    except (OSError, ValueError, SafetensorError) as error:
+    except (OSError, ValueError, TypeError, SafetensorError) as error:
         reason = str(error).splitlines()[0]
         raise BundleError(f"{folder} holds no {kind} model: {reason}") from None
-    if set(weights) != set(names) or not isinstance(settings, dict):
-        raise BundleError(f"{folder} holds no {kind} model: weights are missing or too many")
-    return weights, settings
+    columns = [len(weights[name]) if name in weights else 0 for name in Normalisation.NAMES]
+    expected: Shapes = {name: (n,) for name, n in zip(Normalisation.NAMES, columns, strict=True)}
+    expected |= shapes(columns[0], columns[2], config)
+    found = {name: weight.shape for name, weight in weights.items()}
+    if found != expected or any(not _usable(weight) for weight in weights.values()):
+        raise BundleError(f"{folder} holds no {kind} model: its weights do not fit together")
+    return weights, config
+
+
+def _usable(weight: Floats) -> bool:
+    return weight.dtype == np.float32 and bool(np.isfinite(weight).all())

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from pydantic import Field, model_validator
 
 from costlib.features.batch import FeatureBatch, Floats
 from costlib.models.base import CostModel, Scores, check_training_data
-from costlib.models.neural import NeuralConfig, load_weights, save_weights, train_to_rank
+from costlib.models.neural import NeuralConfig, Shapes, load_weights, save_weights, train_to_rank
 from costlib.models.normalisation import Normalisation
 from costlib.models.task_batches import Rows
 
@@ -32,8 +33,14 @@ class SequenceConfig(NeuralConfig):
         Of the attention layer.
     """
 
-    width: int = 64
-    heads: int = 4
+    width: int = Field(64, gt=0)
+    heads: int = Field(4, gt=0)
+
+    @model_validator(mode="after")
+    def _heads_share_the_width(self) -> Self:
+        if self.width % self.heads:
+            raise ValueError(f"a width of {self.width} cannot be shared by {self.heads} heads")
+        return self
 
 
 class SequenceModel(CostModel):
@@ -68,7 +75,7 @@ class SequenceModel(CostModel):
                 if len(shape) > 1
                 else torch.zeros(*shape)
             ).requires_grad_()
-            for name, shape in _shapes(tokens.shape[2], context.shape[1], self.config.width).items()
+            for name, shape in _shapes(tokens.shape[2], context.shape[1], self.config).items()
         }
 
         def score(rows: Rows) -> Any:
@@ -108,9 +115,8 @@ class SequenceModel(CostModel):
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read what :meth:`save` wrote."""
-        names = [*Normalisation.NAMES, *_shapes(1, 1, 1)]
-        weights, settings = load_weights(folder, cls.kind, names)
-        model = cls(SequenceConfig(**settings))
+        weights, config = load_weights(folder, cls.kind, SequenceConfig, _shapes)
+        model = cls(config)
         model._weights = weights
         return model
 
@@ -126,7 +132,8 @@ def _padded(batch: FeatureBatch, tokens: Floats) -> tuple[Floats, Floats]:
     return padded, mask.astype("float32")
 
 
-def _shapes(token: int, context: int, width: int) -> dict[str, tuple[int, ...]]:
+def _shapes(token: int, context: int, config: SequenceConfig) -> Shapes:
+    width = config.width
     return {
         "token.weight": (token, width),
         "token.bias": (width,),

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from costlib.errors import BundleError
 from costlib.features.batch import FeatureBatch, Floats
 from costlib.models.base import CostModel, Scores, check_training_data
+from costlib.models.trees import load_trees, save_trees
 
 
 class StatementGbdtConfig(BaseModel):
@@ -82,7 +83,7 @@ class StatementGbdtModel(CostModel):
     def save(self, folder: Path) -> None:
         """Write LightGBM's text form and the settings."""
         assert self._booster is not None, "fit or load the model first"
-        (folder / "model.txt").write_text(self._booster.model_to_string())
+        save_trees(self._booster, folder / "model.txt")
         (folder / "config.json").write_text(self.config.model_dump_json(indent=2) + "\n")
 
     @classmethod
@@ -90,7 +91,7 @@ class StatementGbdtModel(CostModel):
         """Read what :meth:`save` wrote."""
         try:
             model = cls(StatementGbdtConfig(**json.loads((folder / "config.json").read_text())))
-            model._booster = lgb.Booster(model_str=(folder / "model.txt").read_text())
+            model._booster = load_trees(folder / "model.txt")
         except (OSError, ValueError, lgb.basic.LightGBMError) as error:
             reason = str(error).splitlines()[0]
             raise BundleError(f"{folder} holds no statement GBDT model: {reason}") from None

@@ -1,0 +1,125 @@
+"""Trees in LightGBM's text form, read with care.
+
+LightGBM trusts what it reads: a changed number can make it abort or touch memory that is not its
+own. So a file is parsed here, each tree is checked to be one, and LightGBM is given a text that is
+written anew from what was understood.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+
+_MOST_CLASSES = 1_000
+_MOST_COLUMNS = 1_000_000
+_SIZES = {"num_class", "num_tree_per_iteration", "max_feature_idx"}
+_NUMBERS = re.compile(r"[-+0-9.eE ]*")
+_NUMERICAL_SPLIT = 0b1110
+"""Bits of ``decision_type`` that a numerical split may have: where missing values go."""
+
+_ARRAYS = {
+    "split_feature": "int64",
+    "threshold": "float64",
+    "decision_type": "int64",
+    "left_child": "int64",
+    "right_child": "int64",
+    "leaf_value": "float64",
+}
+"""What scoring needs of a tree: a number for each inner node, and for each leaf."""
+
+
+def save_trees(booster: lgb.Booster, file: Path) -> None:
+    """Write trees; :func:`load_trees` brings them back bit for bit."""
+    file.write_text(booster.model_to_string())
+
+
+def load_trees(file: Path) -> lgb.Booster:
+    """Read trees.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    ValueError
+        It holds no trees of numerical splits.
+    """
+    return lgb.Booster(model_str=_checked(file.read_text("utf-8")))
+
+
+def _checked(text: str) -> str:
+    body, end, _ = text.partition("\nend of trees")
+    header, *blocks = re.split(r"\nTree=\d+\n", body)
+    if not (end and blocks and text.startswith("tree\n")):
+        raise ValueError("no LightGBM trees")
+    sizes = {key: int(value) for key, value in _fields(header).items() if key in _SIZES}
+    if sizes.keys() != _SIZES:
+        raise ValueError("a header without its sizes")
+    classes, columns = sizes["num_class"], sizes["max_feature_idx"] + 1
+    if not (
+        1 <= classes <= _MOST_CLASSES
+        and sizes["num_tree_per_iteration"] == classes
+        and 1 <= columns <= _MOST_COLUMNS
+        and len(blocks) % classes == 0
+    ):
+        raise ValueError("sizes in the header that do not fit")
+    trees = [f"Tree={n}\n{_checked_tree(_fields(b), columns)}\n" for n, b in enumerate(blocks)]
+    lines = [
+        "tree",
+        "version=v4",
+        f"num_class={classes}",
+        f"num_tree_per_iteration={classes}",
+        "label_index=0",
+        f"max_feature_idx={columns - 1}",
+        "feature_names=" + " ".join(f"Column_{column}" for column in range(columns)),
+        "feature_infos=" + " ".join(["[-inf:inf]"] * columns),
+        "tree_sizes=" + " ".join(str(len(tree)) for tree in trees),
+        "",
+        "".join(trees) + "end of trees\n",
+    ]
+    return "\n".join(lines)
+
+
+def _checked_tree(fields: dict[str, str], columns: int) -> str:
+    """Return a tree's lines if its nodes hang together, each reached once."""
+    leaves = int(fields.get("num_leaves", "0"))
+    arrays = {name: _numbers(fields.get(name, ""), dtype) for name, dtype in _ARRAYS.items()}
+    if (
+        leaves < 1
+        or fields.get("num_cat") != "0"
+        or fields.get("is_linear", "0") != "0"
+        or any(len(array) != leaves - (name != "leaf_value") for name, array in arrays.items())
+    ):
+        raise ValueError("a tree that is cut off, or has other than numerical splits")
+    nodes = np.arange(leaves - 1)
+    left, right = arrays["left_child"], arrays["right_child"]
+    children = np.concatenate([left, right])
+    ends = np.arange(leaves if leaves > 1 else 0)
+    if not (
+        np.array_equal(np.sort(children[children >= 0]), nodes[1:])
+        and np.array_equal(np.sort(~children[children < 0]), ends)
+        and ((left < 0) | (left > nodes)).all()
+        and ((right < 0) | (right > nodes)).all()
+        and ((arrays["split_feature"] >= 0) & (arrays["split_feature"] < columns)).all()
+        and (arrays["decision_type"] & ~_NUMERICAL_SPLIT == 0).all()
+    ):
+        raise ValueError("a tree whose nodes do not hang together")
+    lines = [f"num_leaves={leaves}", "num_cat=0"]
+    lines += [f"{name}={fields.get(name, '')}" for name in _ARRAYS]
+    return "\n".join([*lines, "is_linear=0", "shrinkage=1", "", ""])
+
+
+def _numbers(line: str, dtype: str) -> Any:
+    if not _NUMBERS.fullmatch(line):
+        raise ValueError("something in a tree that is no number")
+    array = np.array(line.split(), dtype)
+    if not np.isfinite(array).all():
+        raise ValueError("a number in a tree that is not finite")
+    return array
+
+
+def _fields(block: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
