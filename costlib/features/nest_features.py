@@ -58,14 +58,16 @@ def nest_features(mod: Any, hardware: Hardware) -> Columns:
         The same names for all programs. Sizes are logarithms.
     """
     nests = [_Nest(nest, hardware) for nest in loop_nests(mod)]
-    cycles = [nest.cycles for nest in nests]
+    nests.sort(key=lambda nest: -nest.cycles)
+    cycles = sum(nest.cycles for nest in nests)
     whole = {
         "nests": float(len(nests)),
-        "cycles.longest": _log(max(cycles)),
-        "cycles.others": _log(sum(cycles) - max(cycles)),
-        "cycles": _log(sum(cycles)),
+        "cycles.longest": _log(nests[0].cycles),
+        "cycles.others": _log(cycles - nests[0].cycles),
+        "cycles": _log(cycles),
     }
-    return nests[int(np.argmax(cycles))].describe() | whole
+    second = nests[1].outline() if len(nests) > 1 else dict.fromkeys(nests[0].outline(), 0.0)
+    return nests[0].describe() | {f"second.{k}": v for k, v in second.items()} | whole
 
 
 def describe_nests(mods: Sequence[Any], hardware: Hardware) -> Floats:
@@ -100,20 +102,29 @@ class _Nest:
         )
         self.cycles = (computing + fetching) / self._speed_up
 
-    def describe(self) -> Columns:
-        """Return all that is told of the longest nest."""
-        nest, extents, kinds = self._nest, self._extents, self._kinds
-        first = kinds.index(PARALLEL) if PARALLEL in kinds else len(kinds)
-        columns: Columns = {
-            "iterations": _log(math.prod(extents)),
+    def outline(self) -> Columns:
+        """Return what is told of any nest."""
+        nest = self._nest
+        lanes_taken = math.ceil(self._vector / self._lanes) * self._lanes
+        return {
+            "iterations": _log(math.prod(self._extents)),
             "arithmetic": nest.arithmetic,
             "calls": nest.calls,
             "branches": nest.branches,
             "parallel.chunks": _log(self._chunks),
+            "vector": _log(self._vector),
+            "vector.full": self._vector / lanes_taken,
+            "vector.power": float(self._vector & (self._vector - 1) == 0),
+            "vectorized": float(VECTORIZED in self._kinds),
+        }
+
+    def describe(self) -> Columns:
+        """Return all that is told of the longest nest."""
+        nest, extents, kinds = self._nest, self._extents, self._kinds
+        first = kinds.index(PARALLEL) if PARALLEL in kinds else len(kinds)
+        columns = self.outline() | {
             "parallel.cores_idle": self._cores / self._speed_up,
             "parallel.launches": _log(math.prod(extents[:first])),
-            "vector": _log(self._vector),
-            "vectorized": float(VECTORIZED in kinds),
             "unroll_steps": _log(nest.unroll_steps),
         }
         columns |= self._describe_runs()
@@ -144,16 +155,17 @@ class _Nest:
     def _describe_loop(self, depth: int) -> Columns:
         """Describe one of the innermost loops."""
         place = len(self._extents) - depth
-        names = ("extent", "kind", "store_stride", "loads_standing", "loads_in_order")
+        names = ("extent", "kind", "loads_standing", "loads_in_order", "store_jump", "load_jump")
         values = [0.0] * len(names)
         if place >= 0:
             loads = [abs(int(access.strides[place])) for access in self._nest.loads] or [0]
             values = [
                 _log(self._extents[place]),
                 float(self._kinds[place]),
-                float(min(abs(int(self._nest.store.strides[place])), 2)),
                 loads.count(0) / len(loads),
                 loads.count(1) / len(loads),
+                _log(abs(int(self._nest.store.strides[place]))),
+                _log(max(loads)),
             ]
         return {f"loop{depth}.{name}": value for name, value in zip(names, values, strict=True)}
 
@@ -230,6 +242,7 @@ class _Nest:
             "registers.linear": min(registers, _MOST_REGISTERS),
             "reduction": _log(reduction),
             "reuse": _log(inside / max(nest.store.elements[place], 1)),
+            "written": _log(math.prod(extents[:outer]) * registers / nest.store.elements[0]),
             "cycles": _log(cycles),
         }, cycles
 
