@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("--markdown", action="store_true", help="print the table and stop")
     arguments = parser.parse_args()
     if arguments.markdown:
-        print(_markdown(json.loads(arguments.out.read_text())))
+        print(markdown(json.loads(arguments.out.read_text())))
         return
 
     dataset = Dataset.open(arguments.dataset)
@@ -97,7 +97,7 @@ def main() -> None:
                 arguments.out.write_text(json.dumps(table, indent=1) + "\n")
                 figures = "  ".join(f"{f} {row[f]:.4f}" for f in FIGURES)
                 print(f"{name:24} seed {seed}  {figures}  {row['seconds']:.0f} s", flush=True)
-    print(_markdown(table))
+    print(markdown(table))
 
 
 def _judge(
@@ -140,7 +140,7 @@ def _summary(rows: dict[str, Any]) -> dict[str, Any]:
     return summary
 
 
-def _markdown(table: dict[str, Any]) -> str:
+def markdown(table: dict[str, Any]) -> str:
     """The means over the seeds, best first, and each network's top-1."""
     networks = list(next(iter(next(iter(table["models"].values())).values()))["networks"])
     lines = ["| model | top-1 | top-5 | top-10 | pairs | rank correlation | pooled top-1 | top-5 |"]

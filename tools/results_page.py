@@ -1,0 +1,153 @@
+"""Write the page of results from the result files: no figure on it is typed by hand.
+
+python tools/results_page.py            # writes tools/results/README.md
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import leaderboard
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def main() -> None:
+    """Write a section for each result file that is there."""
+    parts = ["# Results", _INTRODUCTION]
+    for name, section in _SECTIONS.items():
+        file = RESULTS / f"{name}.json"
+        if file.exists():
+            parts += section(json.loads(file.read_text()))
+    (RESULTS / "README.md").write_text("\n\n".join(parts) + "\n")
+
+
+_INTRODUCTION = """\
+Written by `python tools/results_page.py` from the files beside it. Shares are of the best measured
+throughput of a task: *top-k* is what the best of the first k programs of a ranking reaches, *pairs*
+how many pairs of a task's programs are in order."""
+
+
+def _leaderboard(table: dict[str, Any]) -> list[str]:
+    data = table["data"]
+    sure = [
+        f"{name} {entry['mean']:.3f} ({low:.3f} to {high:.3f})"
+        for name, summary in table["summary"].items()
+        if (entry := summary["top1"]).get("confidence_95")
+        for low, high in [entry["confidence_95"]]
+        if high > low
+    ]
+    seeds = ", ".join(f"{name}: {len(rows)}" for name, rows in table["models"].items())
+    return [
+        "## Cost models on the held-out networks",
+        f"`python tools/leaderboard.py`: trained on the {data['programs']:,} training programs of "
+        f"`datasets/{data['dataset']}` (*all hardware*), or on those of `{data['hardware']}`; "
+        f"judged on {data['held_out_programs']:,} programs of the held-out networks there. Tasks "
+        "are weighted by their calls and their time, networks alike; *pooled* counts all tasks once.",
+        leaderboard.markdown(table),
+        f"Top-1 with its 95 % confidence interval over the seeds: {'; '.join(sure)}. A model "
+        f"without an interval gives the same for each seed, or has one. Seeds: {seeds}.",
+    ]
+
+
+def _ranking(result: dict[str, Any]) -> list[str]:
+    curves = result["learning_curves"]
+    parts = ("tasks", "programs_per_task")
+    metrics = ("top1", "top5", "pairwise_accuracy")
+    return [
+        "## Where the ranking goes wrong",
+        f"`python tools/analyse_ranking.py`: the GBDT on {result['programs']:,} programs of "
+        f"{result['tasks']} training tasks, by 4-fold cross-validation over the tasks.",
+        "![learning curves and calibration](ranking.png)",
+        "**Learning curves.** Top-1, top-5 and pairs with a share of the training data:",
+        _table(
+            ["share", *(f"{part.replace('_', ' ')} ({m})" for part in parts for m in metrics)],
+            [
+                [f"{float(share):.1%}", *(curves[p][share][m] for p in parts for m in metrics)]
+                for share in curves["tasks"]
+            ],
+        ),
+        "**Operators**, those with the slowest first choices first:",
+        _table(
+            ["operator", "tasks", "first choice / best", "best of five / best", "pairs"],
+            [list(row.values()) for row in result["operators"]],
+        ),
+        "**Features.** The model without a group of them:",
+        _table(
+            ["features", *metrics],
+            [[name, *(row[m] for m in metrics)] for name, row in result["feature_groups"].items()],
+        ),
+        "**Calibration** of the ensemble's uncertainty on the held-out networks: the share of "
+        "errors within the interval that should hold a share of them:",
+        _table(
+            ["expected", *(f"{level:.0%}" for level in result["calibration"]["level"])],
+            [["found", *(f"{share:.0%}" for share in result["calibration"]["covered"])]],
+        ),
+    ]
+
+
+def _model_speed(result: dict[str, Any]) -> list[str]:
+    scoring = result["scoring"]
+    relative = scoring["relative_to_stock_from_traces"]
+    training = [
+        [size, model, row["programs_per_second"], row["seconds"], row["peak_mib_above_data"]]
+        for size, rows in result["training"].items()
+        for model, row in rows.items()
+    ]
+    return [
+        "## Speed of models",
+        f"`python tools/model_speed.py`, on {scoring['task']}. Candidates a second:",
+        _table(
+            ["way", "a second", "of stock, from traces"],
+            [[name, rate, relative[name]] for name, rate in scoring["programs_per_second"].items()],
+        ),
+        "Training, each in a process of its own:",
+        _table(["data", "model", "programs a second", "seconds", "MiB above the data"], training),
+    ]
+
+
+def _transfer(result: dict[str, Any]) -> list[str]:
+    parts = [
+        "## From one hardware to another",
+        f"`python tools/transfer.py`: from `{result['from']}`, with {result['share']:.0%} of the "
+        "other's records or all, by 4-fold cross-validation over tasks; mean and range over seeds.",
+    ]
+    for hardware_id, ways in result["to"].items():
+        rows = [
+            [name, *(_with_range(figure) for figure in way.values())]
+            for name, way in ways.items()
+            if isinstance(way, dict)
+        ]
+        parts += [
+            f"To `{hardware_id}` ({ways['programs']:,} programs of {ways['tasks']} tasks):",
+            _table(["trained", "top-1", "pairs"], rows),
+        ]
+    return parts
+
+
+def _with_range(figure: dict[str, Any]) -> str:
+    lowest, highest = figure["range"]
+    return f"{figure['mean']:.3f} ({lowest:.3f} to {highest:.3f})"
+
+
+_SECTIONS = {
+    "leaderboard": _leaderboard,
+    "ranking": _ranking,
+    "model_speed": _model_speed,
+    "transfer": _transfer,
+}
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for row in rows:
+        cells = [f"{cell:,}" if isinstance(cell, (int, float)) else str(cell) for cell in row]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
