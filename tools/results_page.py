@@ -46,7 +46,8 @@ def _leaderboard(table: dict[str, Any]) -> list[str]:
         f"`python tools/leaderboard.py`: trained on the {data['programs']:,} training programs of "
         f"`datasets/{data['dataset']}` (*all hardware*), or on those of `{data['hardware']}`; "
         f"judged on {data['held_out_programs']:,} programs of the held-out networks there. Tasks "
-        "are weighted by their calls and their time, networks alike; *pooled* counts all tasks once.",
+        "are weighted by their calls and their time, networks alike; *pooled* counts all tasks "
+        "once.",
         leaderboard.markdown(table),
         f"Top-1 with its 95 % confidence interval over the seeds: {'; '.join(sure)}. A model "
         f"without an interval gives the same for each seed, or has one. Seeds: {seeds}.",
