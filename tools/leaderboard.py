@@ -24,7 +24,7 @@ from scipy.stats import t as student
 
 from costlib.data.dataset import Dataset
 from costlib.models.ensemble import EnsembleModel
-from costlib.models.gbdt import GbdtModel
+from costlib.models.gbdt import GbdtModel, ScheduleGbdtModel
 from costlib.models.mlp import MlpConfig, MlpModel
 from costlib.models.sequence import SequenceModel
 from costlib.models.statement_gbdt import StatementGbdtModel
@@ -46,6 +46,7 @@ MODELS: dict[str, Any] = {
     "TLP": Tlp,
     "gbdt": GbdtModel,
     "gbdt-statements": StatementGbdtModel,
+    "gbdt-schedules": ScheduleGbdtModel,
     "mlp": MlpModel,
     "mlp, pairs across tasks": lambda: MlpModel(MlpConfig(pairs="batch")),
     "sequence": SequenceModel,

@@ -62,7 +62,8 @@ def scoring() -> dict[str, Any]:
     """Time all ways to score, several rounds in turns; medians."""
     from costlib.features.context import task_features
     from costlib.features.lowered import lowered_batch
-    from costlib.features.schedule import ScheduleEncoder, schedule_batch
+    from costlib.features.schedule import schedule_batch
+    from costlib.features.task_encoders import schedule_encoders
     from costlib.hardware import Hardware
     from costlib.hub import load_pretrained
     from costlib.search.sketch_pool import SketchPool
@@ -93,9 +94,8 @@ def scoring() -> dict[str, Any]:
         records.labels.astype("float32"),
     )
     shapes = [shape for _, shape in task.arguments]
-    encoders = {
-        s.sketch_id: ScheduleEncoder(s.instructions, task.name, shapes) for s in space.sketches
-    }
+    instructions = {sketch.sketch_id: sketch.instructions for sketch in space.sketches}
+    encoders = schedule_encoders(task.name, shapes, task.mod, instructions, hardware)
     described = task_features(task.flops, hardware)
     largest = max(space.sketches, key=lambda s: sum(p.sketch_id == s.sketch_id for p in programs))
     shown = [program for program in programs if program.sketch_id == largest.sketch_id]

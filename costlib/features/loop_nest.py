@@ -15,16 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from costlib.features.nest import LINE_BYTES, PARALLEL, Access, LoopNest
 from costlib.tvm_compat import tvm
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 _tir = tvm.tirx
-LINE_BYTES = 64
 _UNROLL = "pragma_auto_unroll_max_step"
 _REWRITE = "meta_schedule.layout_rewrite_preproc"
-PARALLEL, VECTORIZED, UNROLLED, _BOUND_TO_THREADS = 1, 2, 3, 4
-"""Kinds of loops, as TVM numbers them; those of GPU threads count as parallel here."""
+_BOUND_TO_THREADS = 4
 
 _BINARY: dict[type, Callable[[Integers, Integers], Integers]] = {
     _tir.Add: np.add,
@@ -38,67 +37,23 @@ _BINARY: dict[type, Callable[[Integers, Integers], Integers]] = {
 _OPERANDS = ("a", "b", "value", "condition", "true_value", "false_value")
 
 
-@dataclass(frozen=True)
-class Access:
-    """A buffer that a nest of `l` loops reads or writes at an index.
-
-    Attributes
-    ----------
-    elements, lines
-        float64 `l + 1`: how many elements and cache lines the loops from this one inwards touch,
-        everything outside it standing still; the last is a single one.
-    strides
-        int64 `l`: how many elements a step of each loop moves by.
-    """
-
-    elements: np.ndarray[Any, np.dtype[np.float64]]
-    lines: np.ndarray[Any, np.dtype[np.float64]]
-    strides: Integers
-
-
-@dataclass(frozen=True)
-class LoopNest:
-    """A store within `l` loops, those of one iteration left out; outermost first.
-
-    Attributes
-    ----------
-    extents, kinds
-        int64 `l`: iterations, and how they run.
-    unroll_steps
-        Up to how many statements the code generator is asked to unroll.
-    arithmetic, calls, branches
-        Floating-point operations, calls of functions and conditions in each iteration.
-    store, loads
-        What it writes, and what it reads.
-    """
-
-    extents: Integers
-    kinds: Integers
-    unroll_steps: int
-    arithmetic: int
-    calls: int
-    branches: int
-    store: Access
-    loads: tuple[Access, ...]
-
-    @property
-    def accesses(self) -> tuple[Access, ...]:
-        """All of them, the store first."""
-        return (self.store, *self.loads)
-
-
 def loop_nests(mod: Any) -> list[LoopNest]:
     """Return the nests of a scheduled module's ``main``, in the order they run.
 
     Re-layouting of constant weights is left out: it happens once, ahead of time.
     """
-    return list(_walk(mod["main"].body, _Surroundings()))
+    main = mod["main"]
+    free = main.attrs.get("layout_free_buffers", ()) if main.attrs else ()
+    weights = frozenset(main.params[int(number)] for number in free)
+    return list(_walk(main.body, _Surroundings(weights=weights)))
 
 
 @dataclass(frozen=True)
 class _Surroundings:
-    """What encloses a statement: loops, what stands for the blocks' axes, and unrolling."""
+    """What encloses a statement: weights, block, loops, what the axes stand for, unrolling."""
 
+    weights: frozenset[Any] = frozenset()
+    block: str = ""
     loops: tuple[tuple[Any, int, int], ...] = ()
     axes: Mapping[Any, Any] = field(default_factory=dict)
     unroll_steps: int = 0
@@ -121,7 +76,7 @@ def _walk(node: Any, around: _Surroundings) -> Iterator[LoopNest]:
         if block.annotations and _REWRITE in block.annotations:
             return
         bound = zip((axis.var for axis in block.iter_vars), node.iter_values, strict=True)
-        inside = replace(around, axes={**around.axes, **dict(bound)})
+        inside = replace(around, block=block.name_hint, axes={**around.axes, **dict(bound)})
         if block.init is not None:
             yield from _walk(block.init, inside)
         yield from _walk(block.body, inside)
@@ -135,11 +90,12 @@ def _walk(node: Any, around: _Surroundings) -> Iterator[LoopNest]:
 
 def _nest(store: Any, around: _Surroundings) -> LoopNest:
     loops = [loop for loop in around.loops if loop[1] > 1]
-    values = _Values(loops, around.axes)
+    values = _Values(loops, around.axes, around.weights)
     expression = _Expression()
     expression.read(store.value)
     loads = [values.access(buffer, indices) for buffer, indices in expression.loads]
     return LoopNest(
+        around.block,
         np.array([extent for _, extent, _ in loops], "int64"),
         np.array([kind for _, _, kind in loops], "int64"),
         around.unroll_steps,
@@ -190,7 +146,12 @@ class _Values:
     of the others (`l + 1` of them); then a step of one loop alone (`l`).
     """
 
-    def __init__(self, loops: Sequence[tuple[Any, int, int]], axes: Mapping[Any, Any]) -> None:
+    def __init__(
+        self,
+        loops: Sequence[tuple[Any, int, int]],
+        axes: Mapping[Any, Any],
+        weights: frozenset[Any],
+    ) -> None:
         count = len(loops)
         self._depths = count + 1
         self._zero = np.zeros(2 * count + 1, "int64")
@@ -204,17 +165,20 @@ class _Values:
             points[self._depths + place] = 1
             self._known[variable] = points
         self._axes = axes
+        self._weights = weights
 
     def access(self, buffer: Any, indices: Any) -> Access:
         """Find out what an access touches."""
         element_bytes = max(1, _bits(buffer.dtype) // 8)
         shape = [_constant(size) for size in buffer.shape]
+        steps = np.zeros((len(shape), len(self._zero) - self._depths), "int64")
         run = elements = np.ones(self._depths)
         contiguous = np.ones(self._depths, bool)
         rows = np.ones(self._depths)
         offset, unit = self._zero, 1
-        for index, size in zip(reversed(indices), reversed(shape), strict=True):
-            values = self._evaluate(index)
+        for dimension in range(len(shape) - 1, -1, -1):
+            size, values = shape[dimension], self._evaluate(indices[dimension])
+            steps[dimension] = values[self._depths :] - values[self._depths - 1]
             offset = offset + unit * values
             unit *= size
             reach = np.abs(values[: self._depths] - values[self._depths - 1]) + 1
@@ -226,7 +190,15 @@ class _Values:
         lines = rows * np.ceil(run * element_bytes / LINE_BYTES)
         strides = offset[self._depths :] - offset[self._depths - 1]
         most = self._iterations
-        return Access(np.minimum(elements, most), np.minimum(lines, most), strides)
+        return Access(
+            np.minimum(elements, most),
+            np.minimum(lines, most),
+            strides,
+            steps,
+            tuple(shape),
+            element_bytes,
+            buffer in self._weights,
+        )
 
     def _evaluate(self, node: Any) -> Integers:
         operation = _BINARY.get(type(node))

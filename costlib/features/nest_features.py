@@ -15,15 +15,8 @@ from typing import Any
 import numpy as np
 
 from costlib.features.batch import Floats
-from costlib.features.loop_nest import (
-    LINE_BYTES,
-    PARALLEL,
-    UNROLLED,
-    VECTORIZED,
-    Access,
-    LoopNest,
-    loop_nests,
-)
+from costlib.features.loop_nest import loop_nests
+from costlib.features.nest import LINE_BYTES, PARALLEL, UNROLLED, VECTORIZED, Access, LoopNest
 from costlib.hardware import Hardware
 
 _INNERMOST = 5

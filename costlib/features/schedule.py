@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from costlib.features.batch import FeatureBatch, Floats, Integers
+from costlib.features.tiled_nest import COLUMNS as NEST_COLUMNS
+from costlib.features.tiled_nest import TiledNest
 from costlib.identity import content_id
 
 _VALUES = 8
@@ -31,9 +33,9 @@ TOKEN_FEATURES = _KINDS + 4 + _VALUES + _PRODUCTS
 """Kind; place, how many numbers, log of their product, any below zero; their logs, from the
 innermost outwards; the logs of the products of the innermost 1, 2, ..."""
 
-CONTEXT_FEATURES = _STEPS + _WORDS + _SIZES
+CONTEXT_FEATURES = _STEPS + _WORDS + _SIZES + len(NEST_COLUMNS)
 """How often each kind of instruction occurs, the words of the workload's name, the logs of its
-largest arguments."""
+largest arguments; what follows of the main loop nest."""
 
 _KNOWN_KINDS = ("SamplePerfectTile", "SampleCategorical", "SampleComputeLocation", "Annotate")
 
@@ -49,20 +51,40 @@ class ScheduleEncoder:
         What the workload computes, e.g. ``"conv2d_add_relu"``.
     shapes
         The extents of its arguments.
+    nest
+        Describes the main loop nest; without it, that is left at zero.
     """
 
     def __init__(
-        self, instructions: Sequence[Any], name: str, shapes: Sequence[Sequence[int]]
+        self,
+        instructions: Sequence[Any],
+        name: str,
+        shapes: Sequence[Sequence[int]],
+        nest: TiledNest | None = None,
     ) -> None:
         self._instructions = instructions
+        self.nest = nest
         sizes = sorted((math.log2(math.prod(shape) + 1) for shape in shapes), reverse=True)
-        self.context = np.concatenate(
+        self._sketch = np.concatenate(
             [
                 np.log1p(_count((_kind_name(i) for i in instructions), _STEPS)),
                 _count(re.findall(r"[a-z0-9]+", name.lower()), _WORDS),
                 np.pad(sizes[:_SIZES], (0, max(0, _SIZES - len(sizes)))),
             ]
         ).astype("float32")
+
+    def context(self, decisions: Mapping[int, Any], count: int) -> Floats:
+        """Return float32 `n x` :data:`CONTEXT_FEATURES`.
+
+        Parameters
+        ----------
+        decisions, count
+            As in :meth:`costlib.features.tiled_nest.TiledNest.describe`.
+        """
+        nests = np.zeros((count, len(NEST_COLUMNS)), "float32")
+        if self.nest is not None:
+            nests = self.nest.describe(decisions, count)
+        return np.hstack([np.tile(self._sketch, (count, 1)), nests])
 
     def tokens(self, decisions: Sequence[Sequence[Any]]) -> Floats:
         """Encode programs.
@@ -109,7 +131,7 @@ def schedule_batch(
     Returns
     -------
     FeatureBatch
-        Tokens in the place of stores; the context of the sketch follows ``context``.
+        Tokens in the place of stores; the context of sketch and program follows ``context``.
     """
     tokens: list[Floats] = [np.empty((0, TOKEN_FEATURES), "float32")] * len(sketch_ids)
     contexts = np.zeros((len(sketch_ids), len(context) + CONTEXT_FEATURES), "float32")
@@ -118,8 +140,13 @@ def schedule_batch(
     for sketch_id in np.unique(names):
         rows = np.flatnonzero(names == sketch_id)
         encoder = encoders[str(sketch_id)]
-        encoded = encoder.tokens([decisions[int(row)] for row in rows])
-        contexts[rows, len(context) :] = encoder.context
+        programs = [decisions[int(row)] for row in rows]
+        encoded = encoder.tokens(programs)
+        decided = {
+            index: [program[place][1] for program in programs]
+            for place, (index, _) in enumerate(programs[0])
+        }
+        contexts[rows, len(context) :] = encoder.context(decided, len(rows))
         for row, program in zip(rows, encoded, strict=True):
             tokens[row] = program
     offsets: Integers = np.cumsum([0, *(len(program) for program in tokens)])

@@ -31,7 +31,14 @@ class VectorEncoder:
             rows[:, place] = np.arange(len(values))
             programs = [program.decisions for program in vectors.decode(rows)]
             self._tables.append(encoder.tokens(programs)[:, place])
-        self._context = np.concatenate([context, encoder.context])
+        needed = encoder.nest.needed if encoder.nest is not None else ()
+        self._decided = {
+            index: (place, np.array(vectors.values[place]))
+            for place, index in enumerate(vectors.positions)
+            if index in needed
+        }
+        self._encoder = encoder
+        self._context = context
 
     def __call__(self, vectors: Integers) -> FeatureBatch:
         """Encode int64 `n x d` as a batch with `d` tokens for each program, one if `d` is 0."""
@@ -41,4 +48,8 @@ class VectorEncoder:
         places = len(tokens)
         stores = np.stack(tokens, axis=1).reshape(count * places, -1)
         offsets = np.arange(0, count * places + 1, places, dtype="int64")
-        return FeatureBatch(stores, offsets, np.tile(self._context, (count, 1)))
+        decided = {i: values[vectors[:, place]] for i, (place, values) in self._decided.items()}
+        context = np.tile(self._context, (count, 1))
+        return FeatureBatch(
+            stores, offsets, np.hstack([context, self._encoder.context(decided, count)])
+        )

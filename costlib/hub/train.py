@@ -15,7 +15,7 @@ from costlib.training.directions import fit_directions
 from costlib.training.fit import fit_model
 from costlib.training.generator import fit_generator
 
-_DRAFT = "sequence"
+_DRAFT = "gbdt-schedules"
 """Kind of the model that takes a first look at candidates."""
 
 

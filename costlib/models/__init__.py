@@ -1,7 +1,8 @@
 """Cost models: arrays (:mod:`costlib.features.batch`) in, scores out; neither TVM nor datasets.
 
 - :mod:`~costlib.models.base`: what every cost model can do;
-- :mod:`~costlib.models.gbdt`: gradient-boosted trees over pooled features, trained to rank;
+- :mod:`~costlib.models.gbdt`: gradient-boosted trees over pooled features, trained to rank, of
+  lowered programs or of schedules;
 - :mod:`~costlib.models.statement_gbdt`: Ansor's trees over single statements;
 - :mod:`~costlib.models.mlp`: TenSet's neural network over statements;
 - :mod:`~costlib.models.sequence`: a transformer over decisions, which needs no lowering;
@@ -20,6 +21,7 @@ from costlib.models.base import CostModel
 _CLASSES = {
     "ensemble": "ensemble:EnsembleModel",
     "gbdt": "gbdt:GbdtModel",
+    "gbdt-schedules": "gbdt:ScheduleGbdtModel",
     "gbdt-statements": "statement_gbdt:StatementGbdtModel",
     "mlp": "mlp:MlpModel",
     "sequence": "sequence:SequenceModel",

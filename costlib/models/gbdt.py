@@ -175,3 +175,10 @@ class GbdtModel(CostModel):
             reason = str(error).splitlines()[0]
             raise BundleError(f"{folder} holds no GBDT model: {reason}") from None
         return model
+
+
+class ScheduleGbdtModel(GbdtModel):
+    """The same from a program's decisions alone: from as much as follows without lowering it."""
+
+    kind = "gbdt-schedules"
+    view = "schedule"

@@ -17,7 +17,8 @@ from costlib.errors import UnknownNameError
 from costlib.features.batch import FeatureBatch
 from costlib.features.context import task_features
 from costlib.features.lowered import lowered_batch
-from costlib.features.schedule import ScheduleEncoder, schedule_batch
+from costlib.features.schedule import schedule_batch
+from costlib.features.task_encoders import schedule_encoders
 from costlib.hardware import Hardware
 from costlib.hub.priors import PriorBank, flat_extents
 from costlib.identity import content_id
@@ -113,10 +114,13 @@ class Strategy(ABC):
         self._seed = seed
         self._context = task_features(task.flops, hardware)
         shapes = [shape for _, shape in task.arguments]
-        self._encoders = {
-            sketch.sketch_id: ScheduleEncoder(sketch.instructions, task.name, shapes)
-            for sketch in self.space.sketches
-        }
+        self._encoders = schedule_encoders(
+            task.name,
+            shapes,
+            task.mod,
+            {sketch.sketch_id: sketch.instructions for sketch in self.space.sketches},
+            hardware,
+        )
 
     @abstractmethod
     def propose(self, count: int, priors: Sequence[Prior] = ()) -> list[Proposal]:

@@ -16,10 +16,12 @@ from costlib.features.batch import FeatureBatch, join
 from costlib.features.build import build_features
 from costlib.features.context import lowered_context, task_features
 from costlib.features.programs import programs_by_task
-from costlib.features.schedule import ScheduleEncoder, schedule_batch
+from costlib.features.schedule import schedule_batch
 from costlib.features.store import FeatureStore
+from costlib.features.task_encoders import schedule_encoders
 from costlib.hardware import Hardware
 from costlib.models.base import View
+from costlib.tvm_compat.api import module_from_json
 
 
 @dataclass(frozen=True)
@@ -189,17 +191,21 @@ def _schedules(
 ) -> Iterator[TrainingData]:
     sketches = dataset.scan("sketches").select("sketch_id", "instructions").collect()
     instructions = {sketch_id: json.loads(text) for sketch_id, text in sketches.iter_rows()}
-    workloads = dataset.scan("workloads").select("workload_id", "name", "arguments", "flops")
+    workloads = dataset.scan("workloads").drop("mod_script")
     described = {row["workload_id"]: row for row in workloads.collect().iter_rows(named=True)}
     columns = (pl.col("sketch_id").first(), pl.col("decisions").first())
     for hardware_id, machine in chosen_hardware(dataset, hardware).items():
         for workload_id, programs in _labelled(dataset, hardware_id, only, *columns):
             workload = described[workload_id]
             shapes = [argument["shape"] for argument in workload["arguments"]]
-            encoders = {
-                sketch_id: ScheduleEncoder(instructions[sketch_id], workload["name"], shapes)
-                for sketch_id in programs["sketch_id"].unique()
-            }
+            mod_json = workload["mod_json"]
+            encoders = schedule_encoders(
+                workload["name"],
+                shapes,
+                None if mod_json is None else module_from_json(mod_json),
+                {used: instructions[used] for used in programs["sketch_id"].unique()},
+                machine,
+            )
             decisions = [json.loads(text) for text in programs["decisions"]]
             context = task_features(workload["flops"] or 0.0, machine)
             batch = schedule_batch(encoders, programs["sketch_id"].to_list(), decisions, context)

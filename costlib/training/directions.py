@@ -15,8 +15,10 @@ from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
 from costlib.features.batch import FeatureBatch, join, select
 from costlib.features.context import task_features
-from costlib.features.schedule import ScheduleEncoder, schedule_batch
+from costlib.features.schedule import schedule_batch
+from costlib.features.task_encoders import schedule_encoders
 from costlib.models.direction import DIRECTIONS, DirectionModel
+from costlib.tvm_compat.api import module_from_json
 
 _STOCK = {"compute_location": 0.05, "unroll": 0.03, "parallel": 0.02, "thread_binding": 0.02}
 """MetaSchedule's probabilities; what is left, 0.9 on CPUs, goes to the tile sizes."""
@@ -271,12 +273,17 @@ def _schedules(
     used = parents["sketch_id"].unique().to_list()
     sketches = dataset.scan("sketches").filter(pl.col("sketch_id").is_in(used)).collect()
     shapes = [argument["shape"] for argument in row["arguments"]]
-    encoders = {
-        sketch_id: ScheduleEncoder(json.loads(text), row["name"], shapes)
-        for sketch_id, text in sketches.select("sketch_id", "instructions").iter_rows()
-    }
+    machine = dataset.hardware()[hardware_id]
+    texts = dict(sketches.select("sketch_id", "instructions").iter_rows())
+    encoders = schedule_encoders(
+        row["name"],
+        shapes,
+        None if row["mod_json"] is None else module_from_json(row["mod_json"]),
+        {sketch_id: json.loads(text) for sketch_id, text in texts.items()},
+        machine,
+    )
     decisions = [json.loads(text) for text in parents["parent_decisions"]]
-    context = task_features(row["flops"] or 0.0, dataset.hardware()[hardware_id])
+    context = task_features(row["flops"] or 0.0, machine)
     return schedule_batch(encoders, parents["sketch_id"].to_list(), decisions, context)
 
 

@@ -13,7 +13,7 @@ from costlib.features.batch import FeatureBatch, concatenate
 from costlib.models import model_class
 from costlib.models.base import CostModel
 
-MODELS = ("ensemble", "gbdt", "gbdt-statements", "mlp", "sequence")
+MODELS = ("ensemble", "gbdt", "gbdt-schedules", "gbdt-statements", "mlp", "sequence")
 STORE_COLUMNS = 12
 CONTEXT_COLUMNS = 3
 

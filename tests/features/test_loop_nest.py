@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costlib.features.loop_nest import PARALLEL, VECTORIZED, LoopNest, loop_nests
+from costlib.features.loop_nest import loop_nests
+from costlib.features.nest import PARALLEL, VECTORIZED, LoopNest
 from costlib.features.nest_features import describe_nests, nest_features
 from costlib.hardware import Hardware
 from costlib.space.design_space import DesignSpace

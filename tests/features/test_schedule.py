@@ -38,7 +38,7 @@ def test_a_token_for_each_decision() -> None:
     tokens = encoder().tokens([program([1, 2, 4, 8]), program([8, 4, 2, 1], 3)])
     assert tokens.shape == (2, 3, TOKEN_FEATURES)
     assert tokens.dtype == np.float32
-    assert encoder().context.shape == (CONTEXT_FEATURES,)
+    assert encoder().context({}, 3).shape == (3, CONTEXT_FEATURES)
     assert np.isfinite(tokens).all()
 
 

@@ -1,0 +1,76 @@
+"""A loop nest: extents, kinds of loops, and what each access touches. Knows nothing of TVM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+
+LINE_BYTES = 64
+PARALLEL, VECTORIZED, UNROLLED = 1, 2, 3
+"""Kinds of loops, as TVM numbers them; those of GPU threads count as parallel."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """A buffer that a nest of `l` loops reads or writes at an index.
+
+    Attributes
+    ----------
+    elements, lines
+        float64 `l + 1`: how many elements and cache lines the loops from this one inwards touch,
+        everything outside it standing still; the last is a single one.
+    strides
+        int64 `l`: how many elements a step of each loop moves by.
+    steps, shape
+        int64 `dimensions x l`: how far in each dimension; the buffer's extents.
+    element_bytes
+        Of an element.
+    packed
+        Whether it is a constant weight, which is laid out in the order that it is read.
+    """
+
+    elements: np.ndarray[Any, np.dtype[np.float64]]
+    lines: np.ndarray[Any, np.dtype[np.float64]]
+    strides: Integers
+    steps: Integers
+    shape: tuple[int, ...]
+    element_bytes: int
+    packed: bool
+
+
+@dataclass(frozen=True)
+class LoopNest:
+    """A store within `l` loops, those of one iteration left out; outermost first.
+
+    Attributes
+    ----------
+    block
+        What the program calls the statement.
+    extents, kinds
+        int64 `l`: iterations, and how they run.
+    unroll_steps
+        Up to how many statements the code generator is asked to unroll.
+    arithmetic, calls, branches
+        Floating-point operations, calls of functions and conditions in each iteration.
+    store, loads
+        What it writes, and what it reads.
+    """
+
+    block: str
+    extents: Integers
+    kinds: Integers
+    unroll_steps: int
+    arithmetic: int
+    calls: int
+    branches: int
+    store: Access
+    loads: tuple[Access, ...]
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        """All of them, the store first."""
+        return (self.store, *self.loads)

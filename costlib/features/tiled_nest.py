@@ -1,0 +1,401 @@
+"""The main loop nest of a tiled sketch, described from decisions alone, thousands at a time.
+
+What :mod:`costlib.features.nest_features` tells of a lowered program follows, for the block that a
+sketch tiles, from its tile sizes and from what the block accesses before it is scheduled. So it can
+be computed in arrays, without replaying or lowering anything, a little less exactly: loops that
+later steps fuse or move are taken as the tiling leaves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from costlib.features.batch import Floats
+from costlib.features.nest import LINE_BYTES, Access, LoopNest
+from costlib.hardware import Hardware
+
+_LEVELS = 6
+"""Of a tiling that are told, from the innermost outwards; more than these are left out."""
+
+_STRUCTURE = "meta_schedule.tiling_structure"
+_CHOICE = "SampleCategorical"
+_LOADS = 3
+_MOST_VECTORIZED = 64
+_REGISTERS = 16
+_CACHES = 3
+_LINE_CYCLES = (3.0, 10.0, 30.0)
+
+_PER_LEVEL = (
+    *("size", "steps", "unrolled", "registers", "loaded", "store_lines", "bytes"),
+    *(f"lines{number}" for number in range(_LOADS)),
+)
+_PER_CACHE = ("bytes", "lines", "iterations_per_line")
+_WHOLE = (
+    *("tiled", "vector", "vector.full", "vector.power", "chunks", "cores_idle", "unroll_steps"),
+    *("moved_per_operation", "reduction", "computing", "fetching", "cycles"),
+)
+COLUMNS = (
+    *_WHOLE,
+    *(f"level{level}.{name}" for level in range(_LEVELS) for name in _PER_LEVEL),
+    *(f"cache{cache}.{name}" for cache in range(_CACHES) for name in _PER_CACHE),
+)
+
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+Reals = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True)
+class _Tiling:
+    """Which loops a sketch tiles its main block into, outermost first.
+
+    Attributes
+    ----------
+    tiles
+        For each axis of the block the instruction that draws its tile sizes.
+    loops
+        (axis, which of its tile sizes, level of the tiling) of each loop.
+    shared
+        How many of the loops enclose all blocks that are computed within them.
+    unroll, parallel
+        The instructions that decide these, if any does.
+    """
+
+    block: str
+    tiles: tuple[int, ...]
+    loops: tuple[tuple[int, int, int], ...]
+    shared: int
+    unroll: int | None
+    parallel: int | None
+
+
+class TiledNest:
+    """Describes programs of one sketch.
+
+    Parameters
+    ----------
+    nests
+        The loop nests of the unscheduled program, by the names of their blocks.
+    instructions
+        The sketch's, see :class:`costlib.space.program.Sketch`.
+    hardware
+        What the programs are for.
+    """
+
+    def __init__(
+        self, nests: Mapping[str, LoopNest], instructions: Sequence[Any], hardware: Hardware
+    ) -> None:
+        self._instructions = instructions
+        self._hardware = hardware
+        try:
+            self._tiling = _tiling(instructions)
+        except (TypeError, ValueError, IndexError):  # Not of MetaSchedule: an imported schedule.
+            self._tiling = None
+        self._nest = nests.get(self._tiling.block) if self._tiling else None
+
+    @property
+    def needed(self) -> frozenset[int]:
+        """The instructions whose decisions :meth:`describe` looks at."""
+        if self._nest is None or self._tiling is None:
+            return frozenset()
+        others = (self._tiling.unroll, self._tiling.parallel)
+        return frozenset(self._tiling.tiles) | {index for index in others if index is not None}
+
+    def describe(self, decisions: Mapping[int, Any], count: int) -> Floats:
+        """Describe programs.
+
+        Parameters
+        ----------
+        decisions
+            For each instruction that is :attr:`needed`, and decides something, the values of
+            `n` programs.
+        count
+            `n`.
+
+        Returns
+        -------
+        ndarray
+            float32 `n x` :data:`COLUMNS`; zeros if the sketch tiles no block that is known.
+        """
+        columns = np.zeros((count, len(COLUMNS)), "float32")
+        if self._nest is None or self._tiling is None or not count:
+            return columns
+        tiles = [np.array(decisions[index], "int64") for index in self._tiling.tiles]
+        extents = [int(tile[0].prod()) for tile in tiles]
+        real = [axis for axis, extent in enumerate(extents) if extent > 1]
+        if [extents[axis] for axis in real] != self._nest.extents.tolist():
+            return columns
+        program = _Programs(self._nest, self._tiling, tiles, real, self._hardware)
+        program.unroll_steps = self._values(decisions, self._tiling.unroll, count)
+        program.parallel_limit = self._values(decisions, self._tiling.parallel, count)
+        for place, values in enumerate(program.columns()):
+            columns[:, place] = values
+        return columns
+
+    def _values(self, decisions: Mapping[int, Any], index: int | None, count: int) -> Integers:
+        """Return the numbers that an instruction's decisions come to."""
+        if index is None or index not in decisions:
+            return np.ones(count, "int64")
+        values = np.array(decisions[index], "int64")
+        instruction = self._instructions[index]
+        if instruction[0] == _CHOICE:
+            values = np.array(instruction[2][0], "int64")[values]
+        return values
+
+
+class _Programs:
+    """The nests of `n` programs as arrays: `l` loops, those of one iteration among them."""
+
+    def __init__(
+        self,
+        nest: LoopNest,
+        tiling: _Tiling,
+        tiles: Sequence[Integers],
+        real: Sequence[int],
+        hardware: Hardware,
+    ) -> None:
+        self._nest = nest
+        self._hardware = hardware
+        self._lanes = max(1, hardware.vector_bits // 32)
+        loops = [loop for loop in tiling.loops if loop[0] in real]
+        self._shared = sum(loop[0] in real for loop in tiling.loops[: tiling.shared])
+        self._axes = [real.index(axis) for axis, _, _ in loops]
+        self._levels = [level for _, _, level in loops]
+        self._extents = np.stack([tiles[axis][:, part] for axis, part, _ in loops], 1)
+        count = len(self._extents)
+        self._store_strides = nest.store.strides[self._axes]
+        self._inner = np.ones((count, len(loops) + 1, len(real)))
+        for place in range(len(loops) - 1, -1, -1):
+            self._inner[:, place] = self._inner[:, place + 1]
+            self._inner[:, place, self._axes[place]] *= self._extents[:, place]
+        self._iterations = self._inner.prod(2)
+        self._vector = self._vector_lengths()
+        self.unroll_steps = self.parallel_limit = np.ones(count, "int64")
+
+    def columns(self) -> list[Reals]:
+        """Return an array of `n` for each of :data:`COLUMNS`."""
+        nest = self._nest
+        accesses = (nest.store, *sorted(nest.loads, key=lambda load: -load.elements[0]))
+        touched = [self._touched(access) for access in accesses]
+        lines = np.stack([lines for _, lines in touched])
+        total_bytes = lines.sum(0) * LINE_BYTES
+        places = self._level_places()
+        levels: list[Reals] = []
+        registers = [self._registers(a, e) for a, (e, _) in zip(accesses, touched, strict=True)]
+        loaded = sum(registers[1:], np.zeros_like(registers[0]))
+        if nest.loads and np.array_equal(nest.loads[0].strides, nest.store.strides):
+            loaded = loaded - registers[0]
+        steps = np.ones(len(self._extents))
+        outside = self._extents.shape[1]
+        for number in range(_LEVELS):
+            if number >= len(places):
+                levels += [np.zeros(len(self._extents))] * len(_PER_LEVEL)
+                continue
+            place = places[number]
+            size = self._extents[:, place:outside].prod(1) / (self._vector if number == 0 else 1)
+            outside = place
+            steps = steps * np.maximum(size, 1)
+            loads = [lines[min(1 + load, len(lines) - 1), :, place] for load in range(_LOADS)]
+            levels += [
+                _log(size),
+                _log(steps),
+                (steps <= self.unroll_steps).astype("float64"),
+                _log(registers[0][:, place]),
+                _log(loaded[:, place]),
+                _log(lines[0, :, place]),
+                _log(total_bytes[:, place]),
+                *(_log(load) for load in loads),
+            ]
+        whole, computing, speed_up = self._whole(places, registers[0], loaded)
+        caches, fetching = self._caches(accesses, lines, total_bytes)
+        cycles = (computing + fetching) / speed_up
+        return [*whole, _log(computing), _log(fetching), _log(cycles), *levels, *caches]
+
+    def _whole(
+        self, places: Sequence[int], registers: Reals, loaded: Reals
+    ) -> tuple[list[Reals], Reals, Reals]:
+        """Describe vectors, parallel chunks and the innermost tile; cycles and speed-up."""
+        nest, count = self._nest, len(self._extents)
+        chunks = self._chunks()
+        cores = self._hardware.num_cores
+        speed_up = chunks / np.ceil(chunks / cores)
+        tile = places[0] if places else self._extents.shape[1]
+        reduction = np.ones(count)
+        if len(places) > 1:
+            reduction = self._extents[:, places[1] : places[0]].prod(1).astype("float64")
+        operations = np.maximum(
+            1.0, self._iterations[:, tile] / np.minimum(self._vector, self._lanes)
+        )
+        held = registers[:, tile]
+        spilled = np.maximum(0.0, held + 2 - _REGISTERS)
+        moved = loaded[:, tile] + 2 * held / reduction + 2 * spilled
+        work = max(1.0, nest.arithmetic + 8 * nest.calls) / 2
+        runs = self._iterations[:, 0] / self._iterations[:, tile]
+        computing = (np.maximum(operations * work, moved) / 2 + 1) * runs
+        full = self._vector / (np.ceil(self._vector / self._lanes) * self._lanes)
+        power = np.log2(self._vector) % 1 == 0
+        return (
+            [
+                np.ones(count),
+                _log(self._vector),
+                full,
+                power.astype("float64"),
+                _log(chunks),
+                cores / speed_up,
+                _log(self.unroll_steps),
+                _log(moved / operations),
+                _log(reduction),
+            ],
+            computing,
+            speed_up,
+        )
+
+    def _caches(
+        self, accesses: Sequence[Access], lines: Reals, total_bytes: Reals
+    ) -> tuple[list[Reals], Reals]:
+        """Describe what comes from beyond each cache; and the cycles that takes."""
+        sizes = list(self._hardware.cache_bytes)[:_CACHES] or [1]
+        sizes += [sizes[-1]] * (_CACHES - len(sizes))
+        rows = np.arange(len(self._extents))
+        fetching = np.zeros(len(rows))
+        columns: list[Reals] = []
+        for size, cycles in zip(sizes, _LINE_CYCLES, strict=True):
+            place = np.argmax(total_bytes <= size, axis=1)
+            runs = self._iterations[rows, 0] / self._iterations[rows, place]
+            fetched = np.zeros(len(rows))
+            outer = np.maximum(place - 1, 0)
+            for access, touched in zip(accesses, lines, strict=True):
+                stays = (place > 0) & (access.strides[self._axes][outer] == 0)
+                repeated = runs / np.where(stays, self._extents[rows, outer], 1)
+                fetched += touched[rows, place] * repeated
+            columns += [
+                _log(total_bytes[rows, place]),
+                _log(fetched),
+                _log(self._iterations[:, 0] / np.maximum(fetched, 1)),
+            ]
+            fetching += fetched * cycles
+        return columns, fetching
+
+    def _touched(self, access: Access) -> tuple[Reals, Reals]:
+        """Return elements and lines that the loops from each place on touch, `n x (l + 1)`."""
+        shape = self._inner.shape[:2]
+        elements, rows, run = np.ones(shape), np.ones(shape), np.ones(shape)
+        contiguous = np.ones(shape, bool)
+        for steps, size in zip(access.steps[::-1], access.shape[::-1], strict=True):
+            reach = np.minimum((self._inner - 1) @ np.abs(steps) + 1, size)
+            elements *= reach
+            run = np.where(contiguous, run * reach, run)
+            rows = np.where(contiguous, rows, rows * reach)
+            contiguous &= reach == size
+        elements = np.minimum(elements, self._iterations)
+        if access.packed:
+            return elements, np.ceil(elements * access.element_bytes / LINE_BYTES)
+        lines = rows * np.ceil(run * access.element_bytes / LINE_BYTES)
+        return elements, np.minimum(lines, self._iterations)
+
+    def _registers(self, access: Access, elements: Reals) -> Reals:
+        """Return how many registers hold so many elements, `n x (l + 1)`."""
+        strides = np.abs(access.strides[self._axes])[self._innermost()]
+        vector = np.where((strides == 1) | ((strides > 0) & access.packed), self._vector, 1)
+        count = np.maximum(1.0, elements / vector[:, None])
+        return np.asarray(count * np.ceil(vector / self._lanes)[:, None])
+
+    def _innermost(self) -> Integers:
+        """Return the innermost loop of more than one iteration of each program."""
+        longer = self._extents[:, ::-1] > 1
+        return np.asarray(self._extents.shape[1] - 1 - np.argmax(longer, axis=1))
+
+    def _vector_lengths(self) -> Reals:
+        place = self._innermost()
+        extent = self._extents[np.arange(len(self._extents)), place]
+        in_order = np.abs(self._store_strides[place]) == 1
+        return np.where(in_order & (extent <= _MOST_VECTORIZED), extent, 1).astype("float64")
+
+    def _chunks(self) -> Reals:
+        """Return how many iterations the outermost loops have that run in parallel.
+
+        As MetaSchedule's ``RewriteParallelVectorizeUnroll`` does it, loops are taken until they
+        are too many; none within which another block is computed.
+        """
+        chunks = np.ones(len(self._extents))
+        for place, stride in enumerate(self._store_strides[: self._shared]):
+            if stride == 0:
+                break
+            open_ = chunks <= self.parallel_limit
+            chunks = np.where(open_, chunks * self._extents[:, place], chunks)
+        return chunks
+
+    def _level_places(self) -> list[int]:
+        """Return where each level begins, from the innermost outwards."""
+        levels = np.array(self._levels)
+        return [int(np.flatnonzero(levels == level)[0]) for level in sorted(set(levels))[::-1]]
+
+
+def _tiling(instructions: Sequence[Any]) -> _Tiling | None:
+    """Read how a sketch tiles its main block; ``None`` if it does not, or tiles several."""
+    steps = list(enumerate(instructions))
+    blocks = {outputs[0]: about[0] for _, (kind, _, about, outputs) in steps if kind == "GetSBlock"}
+    annotated = {
+        about[0]: (index, inputs)
+        for index, (kind, inputs, about, _) in steps
+        if kind == "Annotate" and len(about) == 1
+    }
+    tiled = [i for _, (kind, i, about, _) in steps if kind == "Annotate" and about == [_STRUCTURE]]
+    if len(tiled) != 1 or tiled[0][0] not in blocks:
+        return None
+    block = tiled[0][0]
+    axes: Sequence[str] = next(
+        (out for _, (kind, i, _, out) in steps if kind == "GetLoops" and i == [block]), []
+    )
+    drawn = {
+        inputs[0]: index
+        for index, (kind, inputs, _, _) in steps
+        if kind == "SamplePerfectTile" and inputs[0] in axes
+    }
+    splits = {
+        axes.index(inputs[0]): outputs
+        for _, (kind, inputs, _, outputs) in steps
+        if kind == "Split" and inputs[0] in drawn
+    }
+    places = {loop: (axis, part) for axis, out in splits.items() for part, loop in enumerate(out)}
+    order: Sequence[str] = next(
+        (i for _, (kind, i, _, _) in steps if kind == "Reorder" and set(i) == set(places)), []
+    )
+    if not order or len(splits) != len(axes):
+        return None
+    within = {
+        inputs[1]
+        for _, (kind, inputs, _, _) in steps
+        if kind in ("ComputeAt", "ReverseComputeAt") and inputs[1] in places
+    }
+    chosen = {outputs[0]: index for index, (kind, _, _, outputs) in steps if kind == _CHOICE}
+    unrolled = annotated.get("meta_schedule.unroll_explicit", (0, ["", ""]))[1][1]
+    return _Tiling(
+        block=blocks[block],
+        tiles=tuple(drawn[loop] for loop in axes),
+        loops=_with_levels([places[loop] for loop in order], splits),
+        shared=min((order.index(loop) + 1 for loop in within), default=len(order)),
+        unroll=chosen.get(unrolled) if isinstance(unrolled, str) else None,
+        parallel=annotated.get("meta_schedule.parallel", (None,))[0],
+    )
+
+
+def _with_levels(
+    loops: Sequence[tuple[int, int]], splits: Mapping[int, Sequence[str]]
+) -> tuple[tuple[int, int, int], ...]:
+    """Number the levels: one ends where an axis comes again, or one of the other kind comes."""
+    found: list[tuple[int, int, int]] = []
+    level, seen = 0, set[int]()
+    for axis, part in loops:
+        if axis in seen or any(len(splits[axis]) != len(splits[other]) for other in seen):
+            level, seen = level + 1, set()
+        seen.add(axis)
+        found.append((axis, part, level))
+    return tuple(found)
+
+
+def _log(values: Any) -> Reals:
+    return np.asarray(np.log2(1 + values), "float64")
