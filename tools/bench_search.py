@@ -55,6 +55,7 @@ PLAIN = SearchConfig(
 PARTS: dict[str, dict[str, Any]] = {
     "crossover": {"crossover": 0.2},
     "diversity": {"diversity": 0.2},
+    "optimism": {"optimism": 0.3},
     "draft": {"draft": True},
     "directions": {"directions": True},
     "sketch selection": {"sketch_selection": True},
@@ -164,7 +165,11 @@ def _versions(task: Task, seed: int) -> Callable[[Measurer, Bundle], dict[str, A
         for name, change in PARTS.items():
             without = {field: getattr(PLAIN, field) for field in change}
             versions[f"plain + {name}"] = (bundle, PLAIN.model_copy(update=change))
-            versions[f"full - {name}"] = (bundle, full.model_copy(update=without))
+            less = full.model_copy(update=without)
+            if less != full:
+                versions[f"full - {name}"] = (bundle, less)
+            else:
+                versions[f"full + {name}"] = (bundle, full.model_copy(update=change))
         arms = [
             Arm(name, ours([task], ABLATION_TRIALS, seed, measurer, known, config))
             for name, (known, config) in versions.items()

@@ -16,23 +16,22 @@ from typing import Any
 import numpy as np
 
 from costlib.features.nest import LINE_BYTES, PARALLEL, Access, LoopNest
-from costlib.tvm_compat import tvm
+from costlib.tvm_compat import nodes
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 
-_tir = tvm.tirx
 _UNROLL = "pragma_auto_unroll_max_step"
 _REWRITE = "meta_schedule.layout_rewrite_preproc"
 _BOUND_TO_THREADS = 4
 
 _BINARY: dict[type, Callable[[Integers, Integers], Integers]] = {
-    _tir.Add: np.add,
-    _tir.Sub: np.subtract,
-    _tir.Mul: np.multiply,
-    _tir.FloorDiv: lambda a, b: a // np.where(b == 0, 1, b),
-    _tir.FloorMod: lambda a, b: a % np.where(b == 0, 1, b),
-    _tir.Min: np.minimum,
-    _tir.Max: np.maximum,
+    nodes.Add: np.add,
+    nodes.Sub: np.subtract,
+    nodes.Mul: np.multiply,
+    nodes.FloorDiv: lambda a, b: a // np.where(b == 0, 1, b),
+    nodes.FloorMod: lambda a, b: a % np.where(b == 0, 1, b),
+    nodes.Min: np.minimum,
+    nodes.Max: np.maximum,
 }
 _OPERANDS = ("a", "b", "value", "condition", "true_value", "false_value")
 
@@ -60,7 +59,7 @@ class _Surroundings:
 
 
 def _walk(node: Any, around: _Surroundings) -> Iterator[LoopNest]:
-    if isinstance(node, _tir.For):
+    if isinstance(node, nodes.For):
         extent = _constant(node.extent)
         kind = PARALLEL if int(node.kind) == _BOUND_TO_THREADS else int(node.kind)
         steps = around.unroll_steps
@@ -68,10 +67,10 @@ def _walk(node: Any, around: _Surroundings) -> Iterator[LoopNest]:
             steps = int(node.annotations.get(_UNROLL, steps))
         loops = (*around.loops, (node.loop_var, extent, kind))
         yield from _walk(node.body, replace(around, loops=loops, unroll_steps=steps))
-    elif isinstance(node, _tir.SeqStmt):
+    elif isinstance(node, nodes.SeqStmt):
         for part in node.seq:
             yield from _walk(part, around)
-    elif isinstance(node, tvm.s_tir.SBlockRealize):
+    elif isinstance(node, nodes.SBlockRealize):
         block = node.block
         if block.annotations and _REWRITE in block.annotations:
             return
@@ -80,9 +79,9 @@ def _walk(node: Any, around: _Surroundings) -> Iterator[LoopNest]:
         if block.init is not None:
             yield from _walk(block.init, inside)
         yield from _walk(block.body, inside)
-    elif isinstance(node, _tir.BufferStore):
+    elif isinstance(node, nodes.BufferStore):
         yield _nest(node, around)
-    elif isinstance(node, _tir.IfThenElse):
+    elif isinstance(node, nodes.IfThenElse):
         yield from _walk(node.then_case, around)
     elif hasattr(node, "body"):
         yield from _walk(node.body, around)
@@ -115,10 +114,10 @@ class _Expression:
         self.arithmetic = self.calls = self.branches = 0
 
     def read(self, node: Any) -> None:
-        if isinstance(node, tvm.ir.expr.TensorLoad):
+        if isinstance(node, nodes.TensorLoad):
             self.loads.append((node.source, node.indices))
             return
-        if isinstance(node, tvm.ir.Call):
+        if isinstance(node, nodes.Call):
             name = getattr(node.op, "name", "")
             if name.endswith("if_then_else"):
                 self.branches += 1
@@ -129,13 +128,13 @@ class _Expression:
             for argument in node.args:
                 self.read(argument)
             return
-        if type(node) in _BINARY or isinstance(node, _tir.Div):
+        if type(node) in _BINARY or isinstance(node, nodes.Div):
             self.arithmetic += 1
-        elif isinstance(node, _tir.Select):
+        elif isinstance(node, nodes.Select):
             self.branches += 1
         for name in _OPERANDS:
             operand = getattr(node, name, None)
-            if isinstance(operand, tvm.ir.Expr):
+            if isinstance(operand, nodes.Expr):
                 self.read(operand)
 
 
@@ -204,23 +203,23 @@ class _Values:
         operation = _BINARY.get(type(node))
         if operation is not None:
             return operation(self._evaluate(node.a), self._evaluate(node.b))
-        if isinstance(node, _tir.Var):
+        if isinstance(node, nodes.Var):
             known = self._known.get(node)
             if known is None:
                 bound = self._axes.get(node)
                 known = self._zero if bound is None else self._evaluate(bound)
                 self._known[node] = known
             return known
-        if isinstance(node, _tir.IntImm):
+        if isinstance(node, nodes.IntImm):
             return self._zero + int(node)
-        if isinstance(node, _tir.Cast):
+        if isinstance(node, nodes.Cast):
             return self._evaluate(node.value)
         return self._zero
 
 
 def _constant(extent: Any) -> int:
     """Return an extent; 1 for one that is not known before the program runs."""
-    return int(extent) if isinstance(extent, _tir.IntImm) else 1
+    return int(extent) if isinstance(extent, nodes.IntImm) else 1
 
 
 def _bits(dtype: Any) -> int:

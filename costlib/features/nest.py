@@ -10,6 +10,15 @@ import numpy as np
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 LINE_BYTES = 64
+LINE_CYCLES = (3.0, 10.0, 30.0)
+"""About what it takes to fetch a line from beyond the first, second and third cache."""
+
+REGISTERS = 16
+"""Vector registers of an x86-64 core without AVX-512."""
+
+CALL_OPERATIONS = 8
+"""About how many operations an exponential is worth."""
+
 PARALLEL, VECTORIZED, UNROLLED = 1, 2, 3
 """Kinds of loops, as TVM numbers them; those of GPU threads count as parallel."""
 

@@ -16,7 +16,17 @@ import numpy as np
 
 from costlib.features.batch import Floats
 from costlib.features.loop_nest import loop_nests
-from costlib.features.nest import LINE_BYTES, PARALLEL, UNROLLED, VECTORIZED, Access, LoopNest
+from costlib.features.nest import (
+    CALL_OPERATIONS,
+    LINE_BYTES,
+    LINE_CYCLES,
+    PARALLEL,
+    REGISTERS,
+    UNROLLED,
+    VECTORIZED,
+    Access,
+    LoopNest,
+)
 from costlib.hardware import Hardware
 
 _INNERMOST = 5
@@ -31,13 +41,7 @@ _DEPTHS = 6
 _UNROLLED_ANYWAY = (16, 64)
 """Statements that the compiler may unroll without being asked."""
 
-_REGISTERS = 16
 _MOST_REGISTERS = 64
-_LINE_CYCLES = (3.0, 10.0, 30.0)
-"""About what it takes to fetch a cache line from beyond the first, second and third cache."""
-
-_CALL_OPERATIONS = 8
-"""About how many operations an exponential is worth."""
 
 Columns = dict[str, float]
 
@@ -78,8 +82,8 @@ class _Nest:
         self._kinds: list[int] = nest.kinds.tolist()
         self._lanes = max(1, hardware.vector_bits // 32)
         self._cores = hardware.num_cores
-        caches = list(hardware.cache_bytes)[: len(_LINE_CYCLES)] or [1]
-        self._caches = caches + [caches[-1]] * (len(_LINE_CYCLES) - len(caches))
+        caches = list(hardware.cache_bytes)[: len(LINE_CYCLES)] or [1]
+        self._caches = caches + [caches[-1]] * (len(LINE_CYCLES) - len(caches))
         self._vector = self._vector_length()
         lines = np.sum([access.lines for access in nest.accesses], axis=0)
         self._touched = lines * LINE_BYTES
@@ -91,7 +95,7 @@ class _Nest:
         self._beyond = [self._beyond_cache(size) for size in self._caches]
         computing = min(cycles for _, cycles in self._regions)
         fetching = sum(
-            lines * cycles for (_, lines), cycles in zip(self._beyond, _LINE_CYCLES, strict=True)
+            lines * cycles for (_, lines), cycles in zip(self._beyond, LINE_CYCLES, strict=True)
         )
         self.cycles = (computing + fetching) / self._speed_up
 
@@ -222,9 +226,9 @@ class _Nest:
         reduction = math.prod(extents[outer:place])
         inside = float(math.prod(extents[place:]))
         operations = max(1.0, inside / min(self._vector, self._lanes))
-        spilled = max(0.0, registers + 2 - _REGISTERS)
+        spilled = max(0.0, registers + 2 - REGISTERS)
         moved = loaded + 2 * registers / reduction + 2 * spilled
-        work = max(1.0, nest.arithmetic + _CALL_OPERATIONS * nest.calls) / 2
+        work = max(1.0, nest.arithmetic + CALL_OPERATIONS * nest.calls) / 2
         cycles = max(operations * work, moved) / 2 + 1
         cycles *= math.prod(extents[:place])
         return {

@@ -15,7 +15,14 @@ from typing import Any
 import numpy as np
 
 from costlib.features.batch import Floats
-from costlib.features.nest import LINE_BYTES, Access, LoopNest
+from costlib.features.nest import (
+    CALL_OPERATIONS,
+    LINE_BYTES,
+    LINE_CYCLES,
+    REGISTERS,
+    Access,
+    LoopNest,
+)
 from costlib.hardware import Hardware
 
 _LEVELS = 6
@@ -25,9 +32,7 @@ _STRUCTURE = "meta_schedule.tiling_structure"
 _CHOICE = "SampleCategorical"
 _LOADS = 3
 _MOST_VECTORIZED = 64
-_REGISTERS = 16
 _CACHES = 3
-_LINE_CYCLES = (3.0, 10.0, 30.0)
 
 _PER_LEVEL = (
     *("size", "steps", "unrolled", "registers", "loaded", "store_lines", "bytes"),
@@ -230,9 +235,9 @@ class _Programs:
             1.0, self._iterations[:, tile] / np.minimum(self._vector, self._lanes)
         )
         held = registers[:, tile]
-        spilled = np.maximum(0.0, held + 2 - _REGISTERS)
+        spilled = np.maximum(0.0, held + 2 - REGISTERS)
         moved = loaded[:, tile] + 2 * held / reduction + 2 * spilled
-        work = max(1.0, nest.arithmetic + 8 * nest.calls) / 2
+        work = max(1.0, nest.arithmetic + CALL_OPERATIONS * nest.calls) / 2
         runs = self._iterations[:, 0] / self._iterations[:, tile]
         computing = (np.maximum(operations * work, moved) / 2 + 1) * runs
         full = self._vector / (np.ceil(self._vector / self._lanes) * self._lanes)
@@ -262,7 +267,7 @@ class _Programs:
         rows = np.arange(len(self._extents))
         fetching = np.zeros(len(rows))
         columns: list[Reals] = []
-        for size, cycles in zip(sizes, _LINE_CYCLES, strict=True):
+        for size, cycles in zip(sizes, LINE_CYCLES, strict=True):
             place = np.argmax(total_bytes <= size, axis=1)
             runs = self._iterations[rows, 0] / self._iterations[rows, place]
             fetched = np.zeros(len(rows))

@@ -1,7 +1,8 @@
-"""Which candidates to measure together: good ones, some by chance, and not all alike.
+"""Which candidates to measure together: good ones, doubtful ones, some by chance, not all alike.
 
 A batch is worth the sum of its scores and the number of different decisions in it, a submodular
-function that is maximised greedily (AutoTVM, NeurIPS'18, section 3.3).
+function that is maximised greedily (AutoTVM, NeurIPS'18, section 3.3). Where two models disagree
+about a candidate, measuring it teaches more; its score then is taken with some optimism.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ def select_batch(
     count: int,
     rng: np.random.Generator,
     *,
+    second_opinion: Floats | None = None,
+    optimism: float = 0.0,
     diversity: float = 0.0,
     epsilon: float = 0.0,
 ) -> list[int]:
@@ -35,6 +38,11 @@ def select_batch(
         How many to choose; all if there are fewer.
     rng
         Draws the random share.
+    second_opinion
+        float64 `n`: another model's scores, on any scale.
+    optimism
+        What a candidate gains, in standard deviations of the scores, for each by which the two
+        models disagree about it.
     diversity
         What a batch gains, in standard deviations of the scores, by a candidate all of whose
         decisions are new to it.
@@ -48,8 +56,9 @@ def select_batch(
     """
     count = min(count, len(scores))
     by_chance = int(rng.binomial(count, epsilon)) if epsilon else 0
-    spread = float(scores.std()) if len(scores) else 0.0
-    values = scores / spread if spread > 0 else np.zeros(len(scores))
+    values = _standardised(scores)
+    if second_opinion is not None:
+        values = values + optimism * np.abs(values - _standardised(second_opinion))
     chosen: list[int] = []
     new = np.ones(decisions.shape, bool)
     free = np.ones(len(scores), bool)
@@ -61,3 +70,8 @@ def select_batch(
         new &= decisions != decisions[best]
     left = np.flatnonzero(free)
     return chosen + [int(i) for i in rng.choice(left, by_chance, replace=False)]
+
+
+def _standardised(scores: Floats) -> Floats:
+    spread = float(scores.std()) if len(scores) else 0.0
+    return (scores - scores.mean()) / spread if spread > 0 else np.zeros(len(scores))

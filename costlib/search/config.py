@@ -23,6 +23,9 @@ class SearchConfig(BaseModel):
         Share of the children that have two parents.
     epsilon
         Share of a batch that is drawn at random.
+    optimism
+        What it is worth, in standard deviations of the candidates' scores, that the exact model and
+        the model of schedules disagree about a candidate by one.
     diversity
         What a decision that no other program of the batch has made is worth, in standard
         deviations of the candidates' scores.
@@ -56,6 +59,7 @@ class SearchConfig(BaseModel):
     survivors: int = Field(4, ge=1)
     crossover: float = Field(0.2, ge=0, le=1)
     epsilon: float = Field(0.1, ge=0, le=1)
+    optimism: float = Field(0.0, ge=0)
     diversity: float = Field(0.2, ge=0)
     draft: bool = True
     directions: bool = True

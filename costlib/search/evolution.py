@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from costlib.features.batch import join
 from costlib.identity import content_id
 from costlib.measure.measurer import Candidate, Measurement
 from costlib.schema import Origin
@@ -80,10 +81,18 @@ class EvolutionarySearch(Strategy):
             _table([survivors[i] for i in rest]),
             count - len(chosen),
             rng,
+            second_opinion=self._second_opinion([survivors[i] for i in rest]),
+            optimism=self._config.optimism,
             diversity=self._config.diversity,
             epsilon=self._config.epsilon,
         )
         return [survivors[i] for i in [*chosen, *(int(rest[i]) for i in more)]]
+
+    def _second_opinion(self, proposals: Sequence[Proposal]) -> Floats | None:
+        """Scores by the model of schedules, where they are looked at."""
+        if not (proposals and self._config.optimism and self._model.drafts):
+            return None
+        return self._model.draft_scores(join([proposal.schedule for proposal in proposals]))
 
     def observe(self, proposals: Sequence[Proposal], measurements: Sequence[Measurement]) -> None:
         """Learn what was measured, about the sketches too."""

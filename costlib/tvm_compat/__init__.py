@@ -7,7 +7,8 @@ particular TVM release lives in this package and nowhere else:
 - :mod:`~costlib.tvm_compat.versions`: the pins, and the error when they are not met;
 - :mod:`~costlib.tvm_compat.fast_start`: start-up in seconds instead of minutes;
 - :mod:`~costlib.tvm_compat.quiet`: warnings that nobody can act on, kept off the terminal;
-- :mod:`~costlib.tvm_compat.api`: the names outside TVM's documented interface that we call.
+- :mod:`~costlib.tvm_compat.api`: the names outside TVM's documented interface that we call;
+- :mod:`~costlib.tvm_compat.nodes`: the nodes of its IR that we look at.
 """
 
 from __future__ import annotations
