@@ -209,7 +209,8 @@ def _calibration(data: TrainingData, judged: TrainingData) -> dict[str, Any]:
         centred_scores[rows] -= scores[rows].mean()
         centred_target[rows] -= target[rows].mean()
     scale = float(centred_scores @ centred_target) / float(centred_target @ centred_target)
-    errors = np.abs(centred_scores - scale * centred_target) / sigma
+    missed = np.abs(centred_scores - scale * centred_target)
+    errors = missed / sigma
     levels = np.arange(0.1, 1.0, 0.1)
     covered = [float((errors <= norm.ppf((1 + level) / 2)).mean()) for level in levels]
     order = np.argsort(sigma)
@@ -218,7 +219,7 @@ def _calibration(data: TrainingData, judged: TrainingData) -> dict[str, Any]:
         "level": [round(float(level), 2) for level in levels],
         "covered": [round(share, 4) for share in covered],
         "sigma": [round(float(sigma[part].mean()), 4) for part in parts],
-        "error": [round(float((errors * sigma)[part].std()), 4) for part in parts],
+        "error": [round(float(np.sqrt(np.mean(missed[part] ** 2))), 4) for part in parts],
     }
 
 
@@ -229,12 +230,14 @@ def _draw(result: dict[str, Any], path: Path) -> None:
     curves, coverage, sigma = figure.subplots(1, 3)
     for name, marker in (("tasks", "o"), ("programs_per_task", "s")):
         points = result["learning_curves"][name]
+        words = name.replace("_", " ")
         shares = [float(share) for share in points]
         for metric in ("top1", "top5"):
             values = [points[share][metric] for share in points]
-            curves.plot(shares, values, marker=marker, label=f"{metric}, share of the {name}")
+            curves.plot(shares, values, marker=marker, label=f"{metric}, share of the {words}")
     curves.set(xscale="log", xlabel="share of the training data", title="learning curves")
-    curves.set_xticks(SHARES, [f"{share:.0%}" for share in SHARES])
+    curves.set_xticks(SHARES, [f"{share:.1%}" for share in SHARES])
+    curves.set_xticks([], minor=True)
     curves.legend(frameon=False, fontsize=8)
     calibration = result["calibration"]
     coverage.plot([0, 1], [0, 1], color="grey", ls=":")
