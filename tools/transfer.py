@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,6 @@ ROOT = Path(__file__).parent
 RESULT = ROOT / "results" / "transfer.json"
 FOLDS = 4
 SHARE = 0.07
-SEEDS = (0, 1, 2)
 
 Array = np.ndarray[Any, Any]
 Score = Callable[[FeatureBatch], Array]
@@ -44,26 +43,28 @@ def main() -> None:
     """Compare the ways for each hardware and write the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dataset", type=Path, default=ROOT.parent / "datasets" / "zoo")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     arguments = parser.parse_args()
     dataset = Dataset.open(arguments.dataset)
     main_hardware = most_measured_hardware(dataset)
     main_data = assemble(dataset, hardware=[main_hardware])
     result: dict[str, Any] = {"from": main_hardware, "share": SHARE, "to": {}}
+    result["seeds"] = arguments.seeds
     for hardware_id in dataset.hardware():
         if hardware_id != main_hardware:
             data = assemble(dataset, hardware=[hardware_id])
             result["to"][hardware_id] = {
                 "programs": len(data.labels),
                 "tasks": len(data.tasks),
-                **_compared(main_data, data),
+                **_compared(main_data, data, arguments.seeds),
             }
             RESULT.write_text(json.dumps(result, indent=1) + "\n")
             print(hardware_id, json.dumps(result["to"][hardware_id], indent=1), flush=True)
 
 
-def _compared(source: TrainingData, target: TrainingData) -> dict[str, Any]:
+def _compared(source: TrainingData, target: TrainingData, seeds: Sequence[int]) -> dict[str, Any]:
     found: dict[str, list[dict[str, float]]] = {}
-    for seed in SEEDS:
+    for seed in seeds:
         scores: dict[str, Array] = {}
         folds = np.random.default_rng(seed).permutation(len(target.tasks)) % FOLDS
         few = np.random.default_rng(seed).random(len(target.labels)) < SHARE
