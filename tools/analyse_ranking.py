@@ -209,25 +209,20 @@ def _calibration(data: TrainingData, judged: TrainingData) -> dict[str, Any]:
         centred_scores[rows] -= scores[rows].mean()
         centred_target[rows] -= target[rows].mean()
     scale = float(centred_scores @ centred_target) / float(centred_target @ centred_target)
-    missed = np.abs(centred_scores - scale * centred_target)
-    errors = missed / sigma
+    errors = np.abs(centred_scores - scale * centred_target) / sigma
     levels = np.arange(0.1, 1.0, 0.1)
     covered = [float((errors <= norm.ppf((1 + level) / 2)).mean()) for level in levels]
-    order = np.argsort(sigma)
-    parts = np.array_split(order, 10)
     return {
         "level": [round(float(level), 2) for level in levels],
         "covered": [round(share, 4) for share in covered],
-        "sigma": [round(float(sigma[part].mean()), 4) for part in parts],
-        "error": [round(float(np.sqrt(np.mean(missed[part] ** 2))), 4) for part in parts],
     }
 
 
 def _draw(result: dict[str, Any], path: Path) -> None:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(13, 4), layout="constrained")
-    curves, coverage, sigma = figure.subplots(1, 3)
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    curves, coverage = figure.subplots(1, 2)
     for name, marker in (("tasks", "o"), ("programs_per_task", "s")):
         points = result["learning_curves"][name]
         words = name.replace("_", " ")
@@ -247,10 +242,6 @@ def _draw(result: dict[str, Any], path: Path) -> None:
         ylabel="share found within it",
         title="calibration on the held-out networks",
     )
-    limit = max(*calibration["sigma"], *calibration["error"])
-    sigma.plot([0, limit], [0, limit], color="grey", ls=":")
-    sigma.plot(calibration["sigma"], calibration["error"], marker="o")
-    sigma.set(xlabel="predicted sigma", ylabel="deviation found", title="sigma by tenths")
     figure.savefig(path, dpi=150)
 
 

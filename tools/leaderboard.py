@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -97,21 +96,18 @@ def main() -> None:
                 table["summary"] = {n: _summary(rows) for n, rows in table["models"].items()}
                 arguments.out.write_text(json.dumps(table, indent=1) + "\n")
                 figures = "  ".join(f"{f} {row[f]:.4f}" for f in FIGURES)
-                print(f"{name:24} seed {seed}  {figures}  {row['seconds']:.0f} s", flush=True)
+                print(f"{name:24} seed {seed}  {figures}", flush=True)
     print(markdown(table))
 
 
 def _judge(
     model: Ranker, training: TrainingData, judged: TrainingData, weights: Any, seed: int
 ) -> dict[str, Any]:
-    started = time.perf_counter()
     model.fit(training.batch, training.labels, training.groups, seed=seed)
-    seconds = time.perf_counter() - started
     scores = np.asarray(model.predict(judged.batch))
     metrics = evaluate_protocol(judged, scores, weights)
     return {
         **metrics.model_dump(),
-        "seconds": round(seconds, 1),
         "tasks_top1": _tasks(judged, scores, 1),
         "tasks_top5": _tasks(judged, scores, 5),
     }

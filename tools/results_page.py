@@ -114,8 +114,8 @@ def _transfer(result: dict[str, Any]) -> list[str]:
     parts = [
         "## From one hardware to another",
         f"`python tools/transfer.py`: from `{result['from']}`, with {result['share']:.0%} of the "
-        "other's records or all, by 4-fold cross-validation over tasks; mean and range over "
-        f"{len(result['seeds'])} seeds.",
+        "other's records or all, by 4-fold cross-validation over tasks; mean and range over the "
+        f"seeds ({', '.join(map(str, result['seeds']))}).",
     ]
     for hardware_id, ways in result["to"].items():
         rows = [
