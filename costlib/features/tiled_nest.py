@@ -9,7 +9,6 @@ later steps fuse or move are taken as the tiling leaves them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,13 +22,12 @@ from costlib.features.nest import (
     Access,
     LoopNest,
 )
+from costlib.features.tiling import CHOICE, Tiling, read_tiling
 from costlib.hardware import Hardware
 
 _LEVELS = 6
 """Of a tiling that are told, from the innermost outwards; more than these are left out."""
 
-_STRUCTURE = "meta_schedule.tiling_structure"
-_CHOICE = "SampleCategorical"
 _LOADS = 3
 _MOST_VECTORIZED = 64
 _CACHES = 3
@@ -53,30 +51,6 @@ Integers = np.ndarray[Any, np.dtype[np.int64]]
 Reals = np.ndarray[Any, np.dtype[np.float64]]
 
 
-@dataclass(frozen=True)
-class _Tiling:
-    """Which loops a sketch tiles its main block into, outermost first.
-
-    Attributes
-    ----------
-    tiles
-        For each axis of the block the instruction that draws its tile sizes.
-    loops
-        (axis, which of its tile sizes, level of the tiling) of each loop.
-    shared
-        How many of the loops enclose all blocks that are computed within them.
-    unroll, parallel
-        The instructions that decide these, if any does.
-    """
-
-    block: str
-    tiles: tuple[int, ...]
-    loops: tuple[tuple[int, int, int], ...]
-    shared: int
-    unroll: int | None
-    parallel: int | None
-
-
 class TiledNest:
     """Describes programs of one sketch.
 
@@ -96,7 +70,7 @@ class TiledNest:
         self._instructions = instructions
         self._hardware = hardware
         try:
-            self._tiling = _tiling(instructions)
+            self._tiling = read_tiling(instructions)
         except (TypeError, ValueError, IndexError):  # Not of MetaSchedule: an imported schedule.
             self._tiling = None
         self._nest = nests.get(self._tiling.block) if self._tiling else None
@@ -146,7 +120,7 @@ class TiledNest:
             return np.ones(count, "int64")
         values = np.array(decisions[index], "int64")
         instruction = self._instructions[index]
-        if instruction[0] == _CHOICE:
+        if instruction[0] == CHOICE:
             values = np.array(instruction[2][0], "int64")[values]
         return values
 
@@ -157,7 +131,7 @@ class _Programs:
     def __init__(
         self,
         nest: LoopNest,
-        tiling: _Tiling,
+        tiling: Tiling,
         tiles: Sequence[Integers],
         real: Sequence[int],
         hardware: Hardware,
@@ -337,69 +311,6 @@ class _Programs:
         """Return where each level begins, from the innermost outwards."""
         levels = np.array(self._levels)
         return [int(np.flatnonzero(levels == level)[0]) for level in sorted(set(levels))[::-1]]
-
-
-def _tiling(instructions: Sequence[Any]) -> _Tiling | None:
-    """Read how a sketch tiles its main block; ``None`` if it does not, or tiles several."""
-    steps = list(enumerate(instructions))
-    blocks = {outputs[0]: about[0] for _, (kind, _, about, outputs) in steps if kind == "GetSBlock"}
-    annotated = {
-        about[0]: (index, inputs)
-        for index, (kind, inputs, about, _) in steps
-        if kind == "Annotate" and len(about) == 1
-    }
-    tiled = [i for _, (kind, i, about, _) in steps if kind == "Annotate" and about == [_STRUCTURE]]
-    if len(tiled) != 1 or tiled[0][0] not in blocks:
-        return None
-    block = tiled[0][0]
-    axes: Sequence[str] = next(
-        (out for _, (kind, i, _, out) in steps if kind == "GetLoops" and i == [block]), []
-    )
-    drawn = {
-        inputs[0]: index
-        for index, (kind, inputs, _, _) in steps
-        if kind == "SamplePerfectTile" and inputs[0] in axes
-    }
-    splits = {
-        axes.index(inputs[0]): outputs
-        for _, (kind, inputs, _, outputs) in steps
-        if kind == "Split" and inputs[0] in drawn
-    }
-    places = {loop: (axis, part) for axis, out in splits.items() for part, loop in enumerate(out)}
-    order: Sequence[str] = next(
-        (i for _, (kind, i, _, _) in steps if kind == "Reorder" and set(i) == set(places)), []
-    )
-    if not order or len(splits) != len(axes):
-        return None
-    within = {
-        inputs[1]
-        for _, (kind, inputs, _, _) in steps
-        if kind in ("ComputeAt", "ReverseComputeAt") and inputs[1] in places
-    }
-    chosen = {outputs[0]: index for index, (kind, _, _, outputs) in steps if kind == _CHOICE}
-    unrolled = annotated.get("meta_schedule.unroll_explicit", (0, ["", ""]))[1][1]
-    return _Tiling(
-        block=blocks[block],
-        tiles=tuple(drawn[loop] for loop in axes),
-        loops=_with_levels([places[loop] for loop in order], splits),
-        shared=min((order.index(loop) + 1 for loop in within), default=len(order)),
-        unroll=chosen.get(unrolled) if isinstance(unrolled, str) else None,
-        parallel=annotated.get("meta_schedule.parallel", (None,))[0],
-    )
-
-
-def _with_levels(
-    loops: Sequence[tuple[int, int]], splits: Mapping[int, Sequence[str]]
-) -> tuple[tuple[int, int, int], ...]:
-    """Number the levels: one ends where an axis comes again, or one of the other kind comes."""
-    found: list[tuple[int, int, int]] = []
-    level, seen = 0, set[int]()
-    for axis, part in loops:
-        if axis in seen or any(len(splits[axis]) != len(splits[other]) for other in seen):
-            level, seen = level + 1, set()
-        seen.add(axis)
-        found.append((axis, part, level))
-    return tuple(found)
 
 
 def _log(values: Any) -> Reals:
