@@ -10,6 +10,7 @@ from costlib import __version__
 from costlib.cli import (
     collect,
     dataset,
+    doctor,
     export,
     generate,
     hardware,
@@ -30,6 +31,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("doctor")(doctor.doctor)
 app.command("hardware")(hardware.hardware)
 app.command("tasks")(tasks.tasks)
 app.command("collect")(collect.collect)

@@ -49,6 +49,7 @@ def collect(
     from costlib.data.summary import summarize
     from costlib.hub.scorer import load_scorer
     from costlib.measure.config import MeasureConfig
+    from costlib.search.generate import load_writer
 
     code = HardwarePlan(target=target, mcpu=mcpu, cores=cores)
     wanted = _plan(sources, plan, programs=programs, seed=seed, code=code)
@@ -69,6 +70,7 @@ def collect(
             wanted,
             out,
             load_scorer=load_scorer,
+            load_writer=load_writer,
             config=MeasureConfig(check_output=check),
             on_progress=show,
         )

@@ -27,6 +27,10 @@ def train(
     generator_epochs: Annotated[
         int | None, typer.Option(help="Train a generator as well, for so many epochs (slow).")
     ] = None,
+    generator_from: Annotated[
+        str | None,
+        typer.Option(help="A bundle whose generator is trained further, instead of a new one."),
+    ] = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -34,9 +38,12 @@ def train(
 
     Example: `costlib train my-data --out my-bundle`
     """
+    from costlib.errors import InputError
     from costlib.hub.train import train as run
-    from costlib.models.generator import GeneratorConfig
+    from costlib.models.transformer import GeneratorConfig
 
+    if generator_from is not None and generator_epochs is None:
+        raise InputError("--generator-from is given: say with --generator-epochs how long to train")
     generator = None if generator_epochs is None else GeneratorConfig(epochs=generator_epochs)
     with progress_bar("training") as (bar, line):
 
@@ -51,6 +58,7 @@ def train(
             held_out_share=held_out,
             seed=seed,
             generator=generator,
+            generator_from=generator_from,
             on_progress=show,
         )
     _print_metrics(str(out), bundle.manifest.metrics, as_json)

@@ -39,6 +39,10 @@ def tune(
     memory: Annotated[
         Path | None, typer.Option(help="A folder that remembers the best programs of all runs.")
     ] = None,
+    layouts: Annotated[
+        bool,
+        typer.Option("--layouts", help="Try convolutions in NHWC, too, and keep what is faster."),
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     seed: Seed = 0,
     mcpu: Mcpu = None,
@@ -69,6 +73,7 @@ def tune(
             hardware=local_hardware(mcpu, cores),
             seed=seed,
             resume=resume,
+            try_layouts=layouts,
             memory=memory,
             on_progress=live.show,
         )
@@ -90,6 +95,7 @@ def _print_result(result: TuneResult, picture: Path) -> None:
             f"{task.gflops_per_s:.1f}" if task.gflops_per_s else "-",
         )
         for task in result.tasks
+        if any(network.network in task.calls for network in result.networks)
     ]
     columns = ["task", ">calls", ">trials", ">before", ">after", ">GFLOP/s"]
     names = ", ".join(network.network for network in result.networks)

@@ -18,7 +18,7 @@ from costlib.data.claims import claimed
 from costlib.data.dataset import Dataset
 from costlib.data.parts import PART_PATTERN
 from costlib.data.plan import Mix
-from costlib.data.proposals import Scorer, TaskState, draw
+from costlib.data.proposals import Scorer, TaskState, Writer, draw
 from costlib.data.records import measurement_row
 from costlib.data.task_tables import register_sketches, register_workloads
 from costlib.errors import InputError
@@ -66,6 +66,7 @@ def collect(
     seed: int = 0,
     mix: Mix | None = None,
     score: Scorer | None = None,
+    write: Writer | None = None,
     minutes: float | None = None,
     config: MeasureConfig | None = None,
     on_progress: Callable[[CollectProgress], None] | None = None,
@@ -92,6 +93,8 @@ def collect(
         How the programs are made.
     score
         A cost model that picks the evolved programs; without one those are random.
+    write
+        A generator that writes the generated programs; without one those are random.
     minutes
         Stop after the batch in which this is over.
     config
@@ -114,7 +117,7 @@ def collect(
     register_workloads(dataset, tasks, {state.task.workload_id for state in states})
     register_sketches(dataset, [sketch for state in states for sketch in state.space.sketches])
     collection = _Collection(
-        dataset, hardware, states, programs_per_task, seed, mix or Mix(), score, on_progress
+        dataset, hardware, states, programs_per_task, seed, mix or Mix(), score, write, on_progress
     )
     collection.recall()
     if not collection.unfinished():
@@ -137,6 +140,7 @@ class _Collection:
     seed: int
     mix: Mix
     score: Scorer | None
+    write: Writer | None
     on_progress: Callable[[CollectProgress], None] | None
     failed: int = 0
     _recalled: set[Path] = field(default_factory=set)
@@ -185,7 +189,7 @@ class _Collection:
 
     def _measure_batch(self, measurer: Measurer, state: TaskState) -> None:
         wanted = min(BATCH, self.programs_per_task - len(state.measured))
-        draws = draw(state, wanted, self.mix, self.score, self.seed)
+        draws = draw(state, wanted, self.mix, self.score, self.seed, self.write)
         state.exhausted = len(draws) < wanted
         measurements = measurer.measure(state.task, [d.candidate for d in draws], state.best_s)
         rows = [

@@ -46,14 +46,17 @@ class Mix(_Section):
         Share of programs that a cost model picks from random ones and mutations of the best.
     mutated
         Share of children that are measured beside their parent, one in every direction.
+    generated
+        Share of programs that the model's generator writes.
     """
 
     evolved: float = Field(0.2, ge=0, le=1)
     mutated: float = Field(0.4, ge=0, le=1)
+    generated: float = Field(0.0, ge=0, le=1)
 
     @model_validator(mode="after")
     def _shares_fit(self) -> Mix:
-        if self.evolved + self.mutated > 1:
+        if self.evolved + self.mutated + self.generated > 1:
             raise ValueError("the shares add up to more than 1")
         return self
 
@@ -110,7 +113,7 @@ class CollectionPlan(_Section):
     minutes
         A call stops after the batch in which this is over; calling again goes on.
     model
-        The bundle that picks evolved programs and scores mutations.
+        The bundle that picks evolved programs, writes generated ones and scores mutations.
     seed
         Decides which programs are drawn.
     mix, held_out, hardware, mutations
@@ -130,8 +133,9 @@ class CollectionPlan(_Section):
 
     @model_validator(mode="after")
     def _has_the_model_it_needs(self) -> CollectionPlan:
-        if self.model is None and (self.mix.evolved or self.mutations.parents):
-            raise ValueError("evolved programs and scored mutations need a 'model'")
+        made_by_model = self.mix.evolved or self.mix.generated or self.mutations.parents
+        if self.model is None and made_by_model:
+            raise ValueError("evolved or generated programs and scored mutations need a 'model'")
         return self
 
 

@@ -11,7 +11,7 @@ from costlib.data.collect import CollectProgress, collect
 from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
 from costlib.data.mutations import record_mutations
 from costlib.data.plan import CollectionPlan, HardwarePlan, Mix
-from costlib.data.proposals import Scorer
+from costlib.data.proposals import Scorer, Writer
 from costlib.data.splits import WorkloadKey, overlapping
 from costlib.data.task_tables import recorded_tasks, register_workloads
 from costlib.errors import InputError
@@ -61,6 +61,7 @@ def collect_plan(
     out: str | Path,
     *,
     load_scorer: Callable[[str, Hardware], Scorer] | None = None,
+    load_writer: Callable[[str, Hardware], Writer | None] | None = None,
     config: MeasureConfig | None = None,
     on_progress: Callable[[PlanProgress], None] | None = None,
 ) -> Dataset:
@@ -77,6 +78,8 @@ def collect_plan(
         The dataset's folder; held-out tasks go to a dataset inside it.
     load_scorer
         Loads the plan's model for a hardware.
+    load_writer
+        Loads its generator.
     config
         Repeats, limits and racing.
     on_progress
@@ -106,6 +109,11 @@ def collect_plan(
     def scorer(hardware: Hardware) -> Scorer | None:
         return load_scorer(plan.model, hardware) if load_scorer and plan.model else None
 
+    def writer(hardware: Hardware) -> Writer | None:
+        if load_writer is None or plan.model is None or not plan.mix.generated:
+            return None
+        return load_writer(plan.model, hardware)
+
     for number, part in enumerate(parts, start=1):
         minutes = None if deadline is None else (deadline - time.monotonic()) / 60
         if minutes is not None and minutes <= 0:
@@ -118,6 +126,7 @@ def collect_plan(
             seed=plan.seed,
             mix=part.mix,
             score=scorer(part.hardware),
+            write=writer(part.hardware),
             minutes=minutes,
             config=config,
             on_progress=report(number, part.what),

@@ -1,4 +1,4 @@
-"""Which programs of a task to measure next: random ones, evolved ones, families of mutations."""
+"""Which programs of a task to measure next: random, evolved, mutated and written ones."""
 
 from __future__ import annotations
 
@@ -31,6 +31,13 @@ class Scorer(Protocol):
 
     def __call__(self, space: DesignSpace, schedules: Sequence[Any], /) -> np.ndarray[Any, Any]:
         """Return a float array with the score of each schedule."""
+
+
+class Writer(Protocol):
+    """A generator of programs."""
+
+    def __call__(self, space: DesignSpace, count: int, seed: int, /) -> Sequence[Program]:
+        """Return about so many programs, good ones as far as it knows."""
 
 
 _PARENTS = 4
@@ -88,7 +95,14 @@ class TaskState:
         return self.best[0][0] if self.best else None
 
 
-def draw(state: TaskState, wanted: int, mix: Mix, score: Scorer | None, seed: int) -> list[Draw]:
+def draw(
+    state: TaskState,
+    wanted: int,
+    mix: Mix,
+    score: Scorer | None,
+    seed: int,
+    write: Writer | None = None,
+) -> list[Draw]:
     """Draw programs that are valid, distinct and not measured yet.
 
     A task's first programs are random. After that a batch makes up for what each kind is behind
@@ -106,6 +120,8 @@ def draw(state: TaskState, wanted: int, mix: Mix, score: Scorer | None, seed: in
         The cost model that picks evolved programs; without one they are random.
     seed
         What to draw; the number of programs measured also counts.
+    write
+        The generator that writes generated programs; without one they are random.
     """
     seed = int(content_id(seed, state.task.workload_id, len(state.measured))[:8], 16)
     batch = _Batch(state, wanted)
@@ -117,6 +133,11 @@ def draw(state: TaskState, wanted: int, mix: Mix, score: Scorer | None, seed: in
             batch.fill(_evolved(state, min(evolved, wanted), score, seed), evolved)
         if mutated > 0:
             batch.fill(_families(state, seed), len(batch.draws) + mutated)
+        generated = round(mix.generated * total) - state.made[Origin.GENERATED]
+        if write is not None and generated > 0:
+            batch.fill(
+                _written(state, min(generated, wanted), write, seed), len(batch.draws) + generated
+            )
     batch.fill(_random(state, seed))
     return batch.draws
 
@@ -184,6 +205,11 @@ def _families(state: TaskState, seed: int) -> Iterator[Draw]:
             if mutation is not None:
                 child = Candidate(mutation[0], state.space.lower(mutation[0]))
                 yield Draw(child, Origin.MUTATION, program.program_id, direction)
+
+
+def _written(state: TaskState, count: int, write: Writer, seed: int) -> Iterator[Draw]:
+    for program in write(state.space, count, seed):
+        yield Draw(Candidate(program, state.space.lower(program)), Origin.GENERATED)
 
 
 def _evolved(state: TaskState, wanted: int, score: Scorer, seed: int) -> Iterator[Draw]:

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 import costlib
 from costlib.data.parts import storage_errors
-from costlib.errors import BundleError
+from costlib.errors import BundleError, InputError
 from costlib.features.version import FEATURE_VERSION, LANGUAGE_VERSION
 from costlib.hardware import Hardware
 from costlib.hub.card import model_card
@@ -145,6 +145,21 @@ class Bundle:
         if not any(PurePosixPath(name).parts[0] == _GENERATOR for name in self.manifest.files):
             return None
         return Generator.load(self.path / _GENERATOR, LANGUAGE_VERSION)
+
+    def require_generator(self) -> Generator:
+        """Return the generator.
+
+        Raises
+        ------
+        InputError
+            There is none.
+        """
+        generator = self.load_generator()
+        if generator is None:
+            raise InputError(
+                f"'{self.name}' has no generator; `costlib train --generator-epochs 5` makes one"
+            )
+        return generator
 
     @classmethod
     def load(cls, path: str | Path) -> Bundle:

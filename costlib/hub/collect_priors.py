@@ -14,16 +14,35 @@ from costlib.space.design_space import DesignSpace
 
 
 def collect_priors(
-    dataset: Dataset, per_task: int = 4, *, hardware: Collection[str] | None = None
+    dataset: Dataset,
+    per_task: int = 4,
+    *,
+    only: Collection[str] | None = None,
+    hardware: Collection[str] | None = None,
 ) -> PriorBank:
-    """Take the best programs of each task on each hardware of a dataset, or on some of them.
+    """Take the best programs of each task on each hardware of a dataset, or of some of them.
 
     Imported schedules of other languages, and programs whose sketch is none of the task's, are
     left out.
+
+    Parameters
+    ----------
+    dataset
+        The dataset.
+    per_task
+        How many programs of each task.
+    only
+        Ids of the workloads to take; all by default.
+    hardware
+        Ids of the hardware; all by default.
     """
     rows = []
     workloads = dataset.scan("workloads").filter(pl.col("mod_json").is_not_null()).collect()
-    described = {row["workload_id"]: row for row in workloads.iter_rows(named=True)}
+    described = {
+        row["workload_id"]: row
+        for row in workloads.iter_rows(named=True)
+        if only is None or row["workload_id"] in only
+    }
     known = dataset.hardware()
     best = _best_programs(dataset, per_task).filter(pl.col("workload_id").is_in(list(described)))
     if hardware is not None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from collections.abc import Callable, Collection
 from pathlib import Path
 
 from costlib.data.dataset import Dataset
 from costlib.hub.bundle import Bundle, HardwareEntry, TrainedOn, save_bundle
+from costlib.hub.catalog import load_pretrained
 from costlib.hub.collect_priors import collect_priors
-from costlib.models.generator import GeneratorConfig
+from costlib.models.transformer import GeneratorConfig
 from costlib.training.batches import chosen_hardware
 from costlib.training.directions import fit_directions
 from costlib.training.fit import fit_model
@@ -28,6 +30,7 @@ def train(
     held_out_share: float | None = None,
     seed: int = 0,
     generator: GeneratorConfig | None = None,
+    generator_from: str | Path | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Bundle:
     """Train a cost model, and what else a search makes use of, and save them as a bundle.
@@ -44,7 +47,9 @@ def train(
     kind, hardware, held_out_share, seed
         See :func:`costlib.training.fit.fit_model`.
     generator
-        Train a generator like this, too.
+        Train a generator like this, too. Killed, it goes on from checkpoints beside ``out``.
+    generator_from
+        A bundle whose generator is trained further, instead of a new one.
     on_progress
         Called with (done, total): programs while features are computed, then the steps of the
         generator.
@@ -69,13 +74,16 @@ def train(
     if directions is not None:
         metrics["directions"] = directions[1].model_dump()
     writer = None
+    checkpoints = Path(out).with_name(f".{Path(out).name}-training")
     if generator is not None:
         writer = fit_generator(
             dataset,
             only=fitted.trained,
             hardware=hardware,
             config=generator,
+            start=load_pretrained(generator_from).require_generator() if generator_from else None,
             seed=seed,
+            checkpoints=checkpoints,
             on_progress=None if on_progress is None else lambda i, n, _: on_progress(i, n),
         )
     command = ["costlib", "train", str(dataset.path), "--out", str(out), "--model", kind]
@@ -85,14 +93,16 @@ def train(
         command += ["--hardware", hardware_id]
     if generator is not None:
         command += ["--generator-epochs", str(generator.epochs)]
+        if generator_from is not None:
+            command += ["--generator-from", str(generator_from)]
     command += ["--seed", str(seed)]
     known = chosen_hardware(dataset, hardware)
-    return save_bundle(
+    bundle = save_bundle(
         out,
         fitted.model,
         draft=draft.model,
         directions=None if directions is None else directions[0],
-        priors=collect_priors(dataset, hardware=known),
+        priors=collect_priors(dataset, only=set(fitted.trained), hardware=known),
         generator=writer,
         command=shlex.join(command),
         seed=seed,
@@ -109,3 +119,5 @@ def train(
         ),
         metrics=metrics,
     )
+    shutil.rmtree(checkpoints, ignore_errors=True)
+    return bundle

@@ -9,17 +9,15 @@ quality token, so that bad programs teach it something, too.
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
 
 from costlib.errors import BundleError, InputError
-
-PAD = 0
+from costlib.models.generator_training import train_to_write
+from costlib.models.transformer import GeneratorConfig, build_transformer
 
 _WEIGHTS = "weights.safetensors"
 _SETTINGS = "generator.json"
@@ -30,30 +28,6 @@ Bools = np.ndarray[Any, np.dtype[np.bool_]]
 Allowed = Callable[[int, Integers], Bools]
 """A position after the prompt and what was written before, `n x position`, to the tokens that may
 come there, bool `n x vocabulary`."""
-
-
-class GeneratorConfig(BaseModel):
-    """Settings of :class:`Generator`.
-
-    Attributes
-    ----------
-    width, layers, heads
-        Of the transformer: 2.4 million parameters by default.
-    max_tokens
-        The longest sequence.
-    epochs, batch, learning_rate
-        Of the training, with AdamW and a rate that falls to zero along a cosine.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    width: int = 192
-    layers: int = 5
-    heads: int = 6
-    max_tokens: int = 256
-    epochs: int = Field(10, ge=1)
-    batch: int = 64
-    learning_rate: float = 6e-4
 
 
 class Generator:
@@ -77,7 +51,7 @@ class Generator:
         self.config = config or GeneratorConfig()
         self.language = language
         self.vocabulary = vocabulary
-        self._network = _network(vocabulary, self.config, seed)
+        self._network = build_transformer(vocabulary, self.config, seed)
 
     def fit(
         self,
@@ -86,6 +60,7 @@ class Generator:
         *,
         seed: int = 0,
         epochs: int | None = None,
+        checkpoint: Path | None = None,
         on_progress: Callable[[int, int, float], None] | None = None,
     ) -> None:
         """Train on sequences, from the weights that are there.
@@ -100,6 +75,8 @@ class Generator:
             Decides the order.
         epochs
             Instead of the config's.
+        checkpoint
+            A file to leave behind and, after a kill, to go on from.
         on_progress
             Called with (step, steps, loss) after each step.
 
@@ -108,39 +85,19 @@ class Generator:
         InputError
             There is no sequence that is short enough.
         """
-        import torch
-
         usable = [i for i, s in enumerate(sequences) if len(s) <= self.config.max_tokens]
         if not usable:
             raise InputError(f"no sequence has {self.config.max_tokens} tokens or fewer")
-        rng = np.random.default_rng(seed)
-        epochs = self.config.epochs if epochs is None else epochs
-        steps = epochs * math.ceil(len(usable) / self.config.batch)
-        optimizer = torch.optim.AdamW(
-            self._network.parameters(), lr=self.config.learning_rate, weight_decay=0.01
+        train_to_write(
+            self._network,
+            [sequences[i] for i in usable],
+            [chosen[i] for i in usable],
+            self.config,
+            epochs=self.config.epochs if epochs is None else epochs,
+            seed=seed,
+            checkpoint=checkpoint,
+            on_progress=on_progress,
         )
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-        self._network.train()
-        step = 0
-        for _ in range(epochs):
-            for rows in _by_length(usable, sequences, self.config.batch, rng):
-                tokens, mask = _padded([sequences[i] for i in rows], [chosen[i] for i in rows])
-                logits = self._network(torch.from_numpy(tokens[:, :-1]))
-                losses = torch.nn.functional.cross_entropy(
-                    logits.flatten(0, 1),
-                    torch.from_numpy(tokens[:, 1:]).flatten(),
-                    reduction="none",
-                )
-                weights = torch.from_numpy(mask[:, 1:]).flatten()
-                loss = (losses * weights).sum() / weights.sum()
-                optimizer.zero_grad()
-                loss.backward()
-                torch.nn.utils.clip_grad_norm_(self._network.parameters(), 1.0)
-                optimizer.step()
-                schedule.step()
-                step += 1
-                if on_progress is not None:
-                    on_progress(step, steps, float(loss.detach()))
 
     def losses(self, sequences: Sequence[Integers], chosen: Sequence[Bools]) -> Any:
         """Return the mean loss of each sequence's chosen tokens, float64 `n`."""
@@ -267,82 +224,3 @@ def _draw(logits: Any, mask: Bools, temperature: float, rng: np.random.Generator
     if temperature > 0:
         logits = logits / temperature + rng.gumbel(size=logits.shape)
     return np.asarray(logits.argmax(1), "int64")
-
-
-def _by_length(
-    usable: Sequence[int], sequences: Sequence[Integers], batch: int, rng: np.random.Generator
-) -> Iterator[list[int]]:
-    """Yield batches of sequences of about the same length, in random order."""
-    order = sorted(rng.permutation(usable).tolist(), key=lambda i: len(sequences[i]))
-    batches = [order[start : start + batch] for start in range(0, len(order), batch)]
-    for number in rng.permutation(len(batches)):
-        yield batches[number]
-
-
-def _padded(sequences: Sequence[Integers], chosen: Sequence[Bools]) -> tuple[Any, Any]:
-    """Return int64 `n x longest` tokens and float32 `n x longest`, 1 where one is learnt."""
-    longest = max(len(sequence) for sequence in sequences)
-    tokens = np.full((len(sequences), longest), PAD, "int64")
-    mask = np.zeros(tokens.shape, "float32")
-    for row, (sequence, learnt) in enumerate(zip(sequences, chosen, strict=True)):
-        tokens[row, : len(sequence)] = sequence
-        mask[row, : len(sequence)] = learnt
-    return tokens, mask
-
-
-def _network(vocabulary: int, config: GeneratorConfig, seed: int) -> Any:
-    """Make the transformer: pre-norm, learnt places, output weights tied to the embedding."""
-    import torch
-    from torch import nn
-
-    class Block(nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.norm0 = nn.LayerNorm(config.width)
-            self.mix = nn.Linear(config.width, 3 * config.width)
-            self.out = nn.Linear(config.width, config.width)
-            self.norm1 = nn.LayerNorm(config.width)
-            self.wide = nn.Linear(config.width, 4 * config.width)
-            self.narrow = nn.Linear(4 * config.width, config.width)
-
-        def forward(self, x: Any, cache: Any) -> tuple[Any, Any]:
-            n, t, _ = x.shape
-            query, key, value = (
-                part.view(n, t, config.heads, -1).transpose(1, 2)
-                for part in self.mix(self.norm0(x)).split(config.width, 2)
-            )
-            if cache is not None:
-                key, value = torch.cat([cache[0], key], 2), torch.cat([cache[1], value], 2)
-            mixed = nn.functional.scaled_dot_product_attention(
-                query, key, value, is_causal=cache is None
-            )
-            x = x + self.out(mixed.transpose(1, 2).reshape(n, t, -1))
-            x = x + self.narrow(nn.functional.gelu(self.wide(self.norm1(x))))
-            return x, (key, value)
-
-    class Transformer(nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.tokens = nn.Embedding(vocabulary, config.width)
-            self.places = nn.Embedding(config.max_tokens, config.width)
-            self.blocks = nn.ModuleList(Block() for _ in range(config.layers))
-            self.norm = nn.LayerNorm(config.width)
-
-        def forward(self, tokens: Any, cache: list[Any] | None = None) -> Any:
-            """Return logits `n x t x v`; with a cache, ``tokens`` follow what it holds."""
-            past = 0 if cache is None or cache[0] is None else cache[0][0].shape[2]
-            places = torch.arange(past, past + tokens.shape[1])
-            x = self.tokens(tokens) + self.places(places)
-            for number, block in enumerate(self.blocks):
-                x, kept = block(x, None if cache is None else cache[number])
-                if cache is not None:
-                    cache[number] = kept
-            return self.norm(x) @ self.tokens.weight.T
-
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        network = Transformer()
-        for parameter in network.parameters():
-            if parameter.dim() > 1:
-                nn.init.normal_(parameter, std=0.02)
-    return network

@@ -53,10 +53,10 @@ class SearchConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     strategy: str = "evolution"
-    batch: int = Field(8, ge=1)
+    batch: int = Field(4, ge=1)
     population: int = Field(512, ge=8)
     generations: int = Field(4, ge=0)
-    survivors: int = Field(4, ge=1)
+    survivors: int = Field(2, ge=1)
     crossover: float = Field(0.2, ge=0, le=1)
     epsilon: float = Field(0.1, ge=0, le=1)
     optimism: float = Field(0.0, ge=0)

@@ -13,6 +13,7 @@ from costlib.errors import InputError
 from costlib.features.language import Grammar, prompt
 from costlib.hardware import Hardware
 from costlib.hub.bundle import Bundle
+from costlib.hub.catalog import load_pretrained
 from costlib.hub.scorer import BundleScorer
 from costlib.models.generator import Generator
 from costlib.space.design_space import DesignSpace
@@ -90,11 +91,7 @@ def generate(
     """
     if count < 1:
         raise InputError(f"{count} programs were asked for; it must be at least 1")
-    generator = bundle.load_generator()
-    if generator is None:
-        raise InputError(
-            f"'{bundle.name}' has no generator; `costlib train --generator-epochs 5` makes one"
-        )
+    generator = bundle.require_generator()
     spaces = (DesignSpace(task) for task in extract_tasks(source, hardware))
     space = next((space for space in spaces if space.is_tunable), None)
     if space is None:
@@ -201,3 +198,34 @@ class Writer:
             programs |= {p.program_id: p for p in vectors.decode(np.unique(rows, axis=0))}
             notices += [notice] if notice else []
         return Written(list(programs.values()), notices[0] if notices else None)
+
+
+class BundleWriter:
+    """Writes programs of any task with a bundle's generator.
+
+    Parameters
+    ----------
+    generator, hardware
+        The model, and what it is to write for.
+    """
+
+    def __init__(self, generator: Generator, hardware: Hardware) -> None:
+        self._generator = generator
+        self._hardware = hardware
+
+    def __call__(self, space: DesignSpace, count: int, seed: int) -> list[Program]:
+        """Return about ``count`` programs."""
+        vectors = sketch_vectors(space, seed)
+        writer = Writer(self._generator, space.task, self._hardware, vectors)
+        return writer.write_all(count, np.random.default_rng(seed)).programs
+
+
+def load_writer(bundle: str, hardware: Hardware) -> BundleWriter:
+    """Load the generator of a bundle, by its name or path.
+
+    Raises
+    ------
+    InputError
+        It has none.
+    """
+    return BundleWriter(load_pretrained(bundle).require_generator(), hardware)

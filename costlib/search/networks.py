@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from costlib.hardware import Hardware
+from costlib.search.scheduler import fastest_versions
 from costlib.workloads import Network, load_network, prepare_network
 from costlib.workloads.extraction import tasks_of
+from costlib.workloads.layout import has_channels_first, in_channels_last
 from costlib.workloads.task import Task
 
 
@@ -22,6 +24,8 @@ class NetworkSet:
     ----------
     networks, prepared
         The networks as imported, and as Relax modules that are ready to be compiled.
+    source_of
+        Which source each network is a version of.
     tasks
         The tasks of all of them, each once; the weight is that of all networks together.
     calls
@@ -30,13 +34,28 @@ class NetworkSet:
 
     networks: Sequence[Network]
     prepared: Sequence[Any]
+    source_of: Sequence[int]
     tasks: Sequence[Task]
     calls: np.ndarray[Any, np.dtype[np.int64]]
 
     @classmethod
-    def load(cls, sources: Sequence[Any], hardware: Hardware) -> NetworkSet:
-        """Import networks, see :func:`costlib.workloads.load_network`."""
-        networks = [load_network(source) for source in sources]
+    def load(
+        cls, sources: Sequence[Any], hardware: Hardware, *, try_layouts: bool = False
+    ) -> NetworkSet:
+        """Import networks.
+
+        Parameters
+        ----------
+        sources
+            See :func:`costlib.workloads.load_network`.
+        hardware
+            What to prepare them for.
+        try_layouts
+            Take each network with convolutions in NHWC, too.
+        """
+        versions = [_versions(source, try_layouts) for source in sources]
+        networks = [network for group in versions for network in group]
+        source_of = [number for number, group in enumerate(versions) for _ in group]
         prepared = [prepare_network(network, hardware) for network in networks]
         extracted = [tasks_of(module, hardware.target) for module in prepared]
         distinct = {task.workload_id: task for tasks in extracted for task in tasks}
@@ -47,7 +66,16 @@ class NetworkSet:
                 row[places[task.workload_id]] = task.weight
         weights = calls.sum(0).tolist()
         merged = [task.times(w) for task, w in zip(distinct.values(), weights, strict=True)]
-        return cls(networks, prepared, merged, calls)
+        return cls(networks, prepared, source_of, merged, calls)
+
+    def given(self, network: int) -> int:
+        """Return which network is the source of this one as it was given."""
+        return self.source_of.index(self.source_of[network])
+
+    def fastest(self, latency_s: Sequence[float]) -> list[int]:
+        """Return of each source the version that is fastest with these latencies of the tasks."""
+        called_s = self.calls * np.where(self.calls > 0, np.array(latency_s), 0)
+        return [int(i) for i in fastest_versions(called_s.sum(1), np.array(self.source_of))]
 
     def calls_of(self, task: int) -> dict[str, int]:
         """Return how often each network calls a task."""
@@ -56,3 +84,11 @@ class NetworkSet:
             for network, count in zip(self.networks, self.calls[:, task], strict=True)
             if count
         }
+
+
+def _versions(source: Any, try_layouts: bool) -> list[Network]:
+    """A network as it is and, where that makes a difference, with channels last."""
+    network = load_network(source)
+    if not (try_layouts and has_channels_first(network.mod)):
+        return [network]
+    return [network, in_channels_last(network)]

@@ -15,6 +15,9 @@ from costlib.training.directions import stock_probabilities
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
+_GROWTH = 1.1
+"""By what factor the measurements have grown before the corrections are fitted again."""
+
 _LEAST_CHANCE = 0.02
 """Of any direction that is allowed, so that none is forgotten."""
 
@@ -48,6 +51,7 @@ class RunModel:
         self._seen: list[tuple[FeatureBatch, FeatureBatch]] = []
         self._latency_s: list[Floats] = []
         self._groups: list[Floats] = []
+        self._fitted = 0
 
     def number_of(self, workload_id: str) -> int:
         """Return the index of a task in the run; a new one if it was not met before."""
@@ -101,9 +105,10 @@ class RunModel:
             self._groups.append(np.full(len(latency_s), task))
 
     def refit(self) -> None:
-        """Correct the models by all that was observed."""
-        if not self._config.correction or not self._seen:
+        """Correct the models by all that was observed, where that has become notably more."""
+        if not self._config.correction or len(self._seen) <= _GROWTH * self._fitted:
             return
+        self._fitted = len(self._seen)
         latency_s = np.concatenate(self._latency_s)
         groups = np.concatenate(self._groups).astype("int64")
         self._exact.refit(join([one for one, _ in self._seen]), latency_s, groups)

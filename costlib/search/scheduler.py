@@ -24,10 +24,14 @@ _BACKWARD = 3
 _STALE_BATCHES = 6
 """A task that has not become faster for so many batches is given up by ``early-stop``."""
 
+_INDIFFERENCE = 0.1
+"""By what share an alternative may be slower before it counts less by a factor e."""
+
 _ATTEMPTS = 3
 """Batches after which a task of which no program runs is left alone."""
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
+Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class Choice(NamedTuple):
@@ -59,6 +63,9 @@ class TaskScheduler:
         - ``early-stop``: ``sum``, without tasks that no longer become faster.
     required_s, reference_s
         Seconds of each network, for the objective of that name.
+    alternatives
+        Networks with the same number are versions of one, of which only the fastest matters; each
+        stands alone by default.
     flops, similar
         Operations of each task, and the name of the group of similar tasks that it belongs to.
     """
@@ -70,6 +77,7 @@ class TaskScheduler:
         *,
         required_s: Sequence[float] = (),
         reference_s: Sequence[float] = (),
+        alternatives: Sequence[int] = (),
         flops: Sequence[float] = (),
         similar: Sequence[str] = (),
     ) -> None:
@@ -77,7 +85,8 @@ class TaskScheduler:
         self._objective = objective
         self._required_s = np.asarray(required_s, "float64")
         self._reference_s = np.asarray(reference_s, "float64")
-        count = self._weights.shape[1]
+        networks, count = self._weights.shape
+        self._versions_of = np.asarray(alternatives if len(alternatives) else range(networks))
         self._flops = np.asarray(flops if len(flops) else np.ones(count), "float64")
         names = similar if len(similar) else [str(i) for i in range(count)]
         self._similar = [
@@ -99,10 +108,12 @@ class TaskScheduler:
         if np.isinf(best_s[self._weights.any(0)]).any():
             return float("inf")
         networks_s = self._weights @ np.where(np.isinf(best_s), 0, best_s)
+        fastest = fastest_versions(networks_s, self._versions_of)
+        networks_s = networks_s[fastest]
         if self._objective == "requirement":
-            return float(np.maximum(networks_s, self._required_s).sum())
+            return float(np.maximum(networks_s, self._required_s[fastest]).sum())
         if self._objective == "speedup":
-            return float(np.exp(np.log(networks_s / self._reference_s).mean()))
+            return float(np.exp(np.log(networks_s / self._reference_s[fastest]).mean()))
         return float(networks_s.sum())
 
     def choose(self, open_tasks: Sequence[int]) -> Choice | None:
@@ -131,18 +142,25 @@ class TaskScheduler:
         """How much the objective grows with each task's latency."""
         best_s = np.where(np.isinf(self.latencies()), 1.0, self.latencies())
         networks_s = self._weights @ best_s
+        shares = self._shares(networks_s)
         if self._objective == "requirement":
-            return np.asarray((networks_s > self._required_s) @ self._weights, "float64")
+            return np.asarray((shares * (networks_s > self._required_s)) @ self._weights)
         if self._objective == "speedup":
-            total = np.exp(np.log(networks_s / self._reference_s).mean())
-            return np.asarray(
-                total / len(networks_s) * (self._weights / networks_s[:, None]).sum(0)
-            )
-        slopes = self._weights.sum(0)
+            total = np.exp(shares @ np.log(networks_s / self._reference_s) / shares.sum())
+            return np.asarray(total / shares.sum() * (shares / networks_s) @ self._weights)
+        slopes = shares @ self._weights
         if self._objective == "early-stop":
             stale = [_is_stale(past) for past in self._history]
             slopes = np.where(stale, 0.0, slopes)
         return np.asarray(slopes)
+
+    def _shares(self, networks_s: Floats) -> Floats:
+        """How much each network counts; its alternatives share 1, most of it the fastest's."""
+        fastest_s = networks_s[fastest_versions(networks_s, self._versions_of)]
+        _, places = np.unique(self._versions_of, return_inverse=True)
+        slower = networks_s / np.maximum(fastest_s, 1e-300)[places] - 1
+        near = np.exp(-slower / _INDIFFERENCE)
+        return np.asarray(near / np.bincount(places, near)[places])
 
     def _expected_drop(self, task: int) -> float:
         """Seconds by which another batch is expected to lower a task's latency."""
@@ -164,6 +182,13 @@ class TaskScheduler:
         if speeds:
             hoped = max(hoped, best - _BETA * self._flops[task] / max(speeds))
         return float(_ALPHA * behind + (1 - _ALPHA) * hoped)
+
+
+def fastest_versions(networks_s: Floats, versions_of: Integers) -> Integers:
+    """Return the index of the fastest of the networks with the same number, for each number."""
+    order = np.lexsort((networks_s, versions_of))
+    _, first = np.unique(versions_of[order], return_index=True)
+    return np.asarray(order[first])
 
 
 def _is_stale(past: Sequence[float]) -> bool:

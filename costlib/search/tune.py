@@ -28,15 +28,12 @@ from costlib.search.result import NetworkResult, TaskResult, TuneProgress, TuneR
 from costlib.search.run import Batch, TuningRun
 from costlib.search.run_folder import claim, library_name
 from costlib.search.scheduler import OBJECTIVES, Objective, TaskScheduler
-from costlib.workloads.task import Task
+from costlib.search.untuned import untuned_latencies, worth_tuning
 
 RESULT = "result.json"
 
 COLD = "none"
 """The name of no bundle: a run that starts without models and priors."""
-
-_NEGLIGIBLE = 5e-4
-"""Tasks below this share of the untuned networks' time are left as they are."""
 
 _UNKNOWN_S = 1e-3
 """Taken for a task that does not run untuned, where a reference is needed."""
@@ -59,6 +56,7 @@ def tune(
     hardware: Hardware | None = None,
     seed: int = 0,
     resume: bool = False,
+    try_layouts: bool = False,
     memory: str | Path | None = None,
     config: MeasureConfig | None = None,
     search: SearchConfig | None = None,
@@ -92,6 +90,9 @@ def tune(
         Seed of the search.
     resume
         Go on with the run in the folder.
+    try_layouts
+        Tune each network with convolutions in NHWC as well, and compile whichever turns out faster;
+        most of the trials go to that one.
     memory
         A folder that keeps the best programs of all runs that are given it; they are priors of
         the next.
@@ -122,7 +123,7 @@ def tune(
     hardware = hardware or Hardware.local()
     loaded = _load(bundle)
     report("importing the network" if len(sources) == 1 else "importing the networks")
-    networks = NetworkSet.load(sources, hardware)
+    networks = NetworkSet.load(sources, hardware, try_layouts=try_layouts)
     names = [network.name for network in networks.networks]
     bundle_name = loaded.name if loaded else COLD
     claim(out, resume=resume, networks=names, hardware_id=hardware.hardware_id, seed=seed)
@@ -133,17 +134,9 @@ def tune(
     report("starting the measuring process")
     reference = loaded.canary(hardware.hardware_id) if loaded else None
     with Measurer(hardware, config, reference) as measurer:
-        before_s = _untuned_latencies(tasks, measurer)
-        chosen = _worth_tuning(tasks, before_s)
-        calls = networks.calls[:, chosen].astype("float64")
-        scheduler = TaskScheduler(
-            calls,
-            objective,
-            required_s=required_s,
-            reference_s=calls @ np.array([before_s[i] or _UNKNOWN_S for i in chosen]),
-            flops=[tasks[i].flops for i in chosen],
-            similar=[tasks[i].name for i in chosen],
-        )
+        before_s = untuned_latencies(tasks, measurer)
+        chosen = worth_tuning(tasks, before_s)
+        scheduler = _scheduler(networks, chosen, before_s, objective, required_s)
         report("deriving the design spaces")
         remembered = Memory(memory) if memory is not None else None
         run = TuningRun(
@@ -181,7 +174,8 @@ def tune(
             remembered.add(run.searches, hardware)
         report("compiling")
         database = write_database(out, tasks, before_s, run.searches)
-        compared = _compile(networks, out, database, hardware, measurer, seed, report)
+        latency_s = [s or b or math.inf for s, b in zip(progress.best_s, before_s, strict=True)]
+        compared = _compile(networks, latency_s, out, database, hardware, measurer, seed, report)
     result = TuneResult(
         networks=tuple(compared),
         bundle=bundle_name,
@@ -201,8 +195,31 @@ def tune(
     return result
 
 
+def _scheduler(
+    networks: NetworkSet,
+    chosen: Sequence[int],
+    before_s: Sequence[float | None],
+    objective: Objective,
+    required_s: Sequence[float],
+) -> TaskScheduler:
+    """Divide the trials among the chosen tasks."""
+    calls = networks.calls[:, chosen].astype("float64")
+    tasks = [networks.tasks[i] for i in chosen]
+    untuned_s = calls @ np.array([before_s[i] or _UNKNOWN_S for i in chosen])
+    return TaskScheduler(
+        calls,
+        objective,
+        required_s=[required_s[source] for source in networks.source_of if required_s],
+        reference_s=[untuned_s[networks.given(i)] for i in range(len(calls))],
+        alternatives=networks.source_of,
+        flops=[task.flops for task in tasks],
+        similar=[task.name for task in tasks],
+    )
+
+
 def _compile(
     networks: NetworkSet,
+    latency_s: Sequence[float],
     out: Path,
     database: Any,
     hardware: Hardware,
@@ -210,13 +227,18 @@ def _compile(
     seed: int,
     report: Callable[[str], None],
 ) -> list[NetworkResult]:
-    """Compile each network, save it and compare it with the untuned one and with PyTorch."""
+    """Compile the fastest version of each network and compare it with what it was before.
+
+    That is: with the network as it was given, untuned, and with PyTorch.
+    """
     compared = []
     untuned = measurer.server.folder / "untuned-network.so"
-    for network, prepared in zip(networks.networks, networks.prepared, strict=True):
-        library = out / library_name(network.name, len(networks.networks))
-        CompiledNetwork.build(prepared, hardware).save(untuned)
-        CompiledNetwork.build(prepared, hardware, database).save(library)
+    sources = len(set(networks.source_of))
+    for number in networks.fastest(latency_s):
+        network, given = networks.networks[number], networks.given(number)
+        library = out / library_name(networks.networks[given].name, sources)
+        CompiledNetwork.build(networks.prepared[given], hardware).save(untuned)
+        CompiledNetwork.build(networks.prepared[number], hardware, database).save(library)
         report(f"comparing {network.name}")
         figures = compare(network, untuned, library, measurer.server, seed).model_dump()
         compared.append(NetworkResult(network=network.name, library=str(library), **figures))
@@ -252,26 +274,6 @@ def _with_batch(config: SearchConfig, trials: int, tasks: int) -> SearchConfig:
     """Take smaller batches where the budget is small, so that the scheduler has a choice."""
     most = max(1, trials // (_BATCHES_PER_TASK * max(tasks, 1)))
     return config.model_copy(update={"batch": min(config.batch, most)})
-
-
-def _untuned_latencies(tasks: Sequence[Task], measurer: Measurer) -> list[float | None]:
-    """Latency of each unscheduled program, in seconds; ``None`` if it does not run."""
-    paths = [measurer.server.folder / f"untuned-{i}.so" for i in range(len(tasks))]
-    builds = [
-        measurer.build_job(t.mod, p, keep_layout=True) for t, p in zip(tasks, paths, strict=True)
-    ]
-    measurer.server.work(builds)
-    return [
-        measurer.run_library(path, task.arguments)[1]
-        for task, path in zip(tasks, paths, strict=True)
-    ]
-
-
-def _worth_tuning(tasks: Sequence[Task], before_s: Sequence[float | None]) -> list[int]:
-    """Indices of the tasks that matter; one that could not be run untuned does."""
-    shares = [math.inf if s is None else s * t.weight for s, t in zip(before_s, tasks, strict=True)]
-    total = sum(share for share in shares if share < math.inf)
-    return [i for i, share in enumerate(shares) if share >= _NEGLIGIBLE * total]
 
 
 def _task_results(

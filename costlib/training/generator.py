@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,12 @@ from costlib.features.language import VOCABULARY, Grammar, prompt
 from costlib.features.programs import programs_by_task
 from costlib.features.version import LANGUAGE_VERSION
 from costlib.hardware import Hardware
-from costlib.models.generator import Generator, GeneratorConfig
+from costlib.models.generator import Generator
+from costlib.models.transformer import GeneratorConfig
 from costlib.schema import Language
 from costlib.space.program import Program, Sketch
 from costlib.space.vectors import DecisionVectors
 from costlib.training.batches import chosen_hardware
-
-_RANDOM_PROGRAMS = 8
-"""Unlabelled programs of each sketch of each task, which show what can be written."""
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
@@ -53,6 +52,7 @@ def write_down(
     *,
     only: Collection[str] | None = None,
     hardware: Collection[str] | None = None,
+    random_programs: int = 0,
     seed: int = 0,
 ) -> Sentences:
     """Write down the programs of a dataset that ran, and some random ones of their sketches.
@@ -63,6 +63,8 @@ def write_down(
         The dataset.
     only, hardware
         See :func:`costlib.training.batches.batches`.
+    random_programs
+        How many of each sketch of each task; they show what can be written.
     seed
         Of the random programs.
 
@@ -83,7 +85,7 @@ def write_down(
             continue
         rows = vectors.encode(programs)
         written = (rows >= 0).all(1)
-        random = vectors.random(_RANDOM_PROGRAMS, rng)
+        random = vectors.random(random_programs, rng)
         body = grammar.encode(np.concatenate([rows[written], random]))
         of_body = [not isinstance(entry, int) for entry in grammar.layout]
         values = [*known[written], *[None] * len(random)]
@@ -103,25 +105,52 @@ def fit_generator(
     only: Collection[str] | None = None,
     hardware: Collection[str] | None = None,
     config: GeneratorConfig | None = None,
+    start: Generator | None = None,
     seed: int = 0,
+    checkpoints: Path | None = None,
     on_progress: Callable[[int, int, float], None] | None = None,
 ) -> Generator:
-    """Train a generator on all programs of a dataset, good and bad; it is told which is which.
+    """Train a generator on random programs, then on all that were measured.
+
+    Good programs and bad ones are learnt from alike, each told apart by its quality token.
 
     Parameters
     ----------
     dataset, only, hardware
         See :func:`write_down`.
     config
-        Its size and training.
+        Its size and training; of ``start``, if that is given, the training alone.
+    start
+        A generator to go on from, which was trained before: there is no pretraining then.
     seed
         Of weights and order.
+    checkpoints
+        A folder for what a training that is killed goes on from.
     on_progress
-        Called with (step, steps, loss) after each step.
+        Called with (step, steps, loss) after each step of either part.
     """
-    sentences = write_down(dataset, only=only, hardware=hardware, seed=seed)
-    model = Generator(VOCABULARY, LANGUAGE_VERSION, config, seed)
-    model.fit(sentences.tokens, sentences.chosen, seed=seed, on_progress=on_progress)
+    config = config or GeneratorConfig()
+    random_programs = 0 if start or not config.pretrain_epochs else config.random_programs
+    sentences = write_down(
+        dataset, only=only, hardware=hardware, random_programs=random_programs, seed=seed
+    )
+    model = start or Generator(VOCABULARY, LANGUAGE_VERSION, config, seed)
+    measured = ~np.isnan(sentences.labels)
+    parts = [
+        ("pretraining", ~measured, config.pretrain_epochs),
+        ("training", measured, config.epochs),
+    ]
+    for name, rows, epochs in parts:
+        chosen = np.flatnonzero(rows)
+        if len(chosen) and epochs:
+            model.fit(
+                [sentences.tokens[i] for i in chosen],
+                [sentences.chosen[i] for i in chosen],
+                seed=seed,
+                epochs=epochs,
+                checkpoint=checkpoints and checkpoints / f"{name}.safetensors",
+                on_progress=on_progress,
+            )
     return model
 
 

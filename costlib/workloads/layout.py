@@ -6,14 +6,37 @@ in and goes out keeps its layout.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from costlib.tvm_compat import relax, tvm
+from costlib.workloads.network import Network
 
 CHANNELS_LAST = "+nhwc"
 """What is appended to a network's name to mean this."""
 
 _LAYOUTS = {"relax.nn.conv2d": ["NHWC", "OHWI"]}
+
+
+def in_channels_last(network: Network) -> Network:
+    """Convert a network; its name says so."""
+    name = network.name + CHANNELS_LAST
+    return replace(network, name=name, mod=channels_last(network.mod))
+
+
+def has_channels_first(mod: Any) -> bool:
+    """Whether a Relax module has 2-D convolutions in NCHW."""
+    found = []
+
+    def visit(node: Any) -> None:
+        is_call = isinstance(node, relax.Call) and isinstance(node.op, tvm.ir.Op)
+        if is_call and node.op.name in _LAYOUTS:
+            found.append(str(node.attrs.data_layout) == "NCHW")
+
+    for function in mod.functions.values():
+        if isinstance(function, relax.Function):
+            relax.analysis.post_order_visit(function.body, visit)
+    return any(found)
 
 
 def channels_last(mod: Any) -> Any:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from costlib.errors import InputError, UnknownNameError
 from costlib.workloads import zoo
 from costlib.workloads.importers import IMPORTERS, import_file, import_module
-from costlib.workloads.layout import CHANNELS_LAST, channels_last
+from costlib.workloads.layout import CHANNELS_LAST, in_channels_last
 from costlib.workloads.network import InputSpec, Network
 from costlib.workloads.operators import build_operator, operator_names
 
@@ -51,9 +50,7 @@ def load_network(source: Any, inputs: tuple[InputSpec, ...] = ()) -> Network:
     if not isinstance(source, (str, Path)):
         return import_module(source, inputs)
     if str(source).endswith(CHANNELS_LAST):
-        network = load_network(type(source)(str(source).removesuffix(CHANNELS_LAST)))
-        name = network.name + CHANNELS_LAST
-        return replace(network, name=name, mod=channels_last(network.mod))
+        return in_channels_last(load_network(type(source)(str(source).removesuffix(CHANNELS_LAST))))
     name = str(source).partition("@")[0].strip()
     if isinstance(source, str) and name in zoo.list_networks():
         return zoo.build_network(source.strip())

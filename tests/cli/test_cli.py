@@ -13,6 +13,7 @@ from costlib.data.dataset import Dataset
 from costlib.hub import Bundle
 
 COMMANDS = (
+    ("doctor",),
     ("hardware",),
     ("tasks",),
     ("collect",),
@@ -56,6 +57,15 @@ def test_hardware() -> None:
     assert isinstance(found, dict)
     assert found["target"]["mcpu"] == "x86-64-v2"
     assert "hardware_id" in costlib("hardware").stdout
+
+
+def test_doctor() -> None:
+    found = succeed("doctor")
+    assert isinstance(found, list)
+    checks = {finding["check"]: finding for finding in found}
+    assert checks.keys() >= {"apache-tvm, -ffi", "usable cores", "slow moments, memory"}
+    assert not any(finding["fatal"] for finding in found)
+    assert "advice" in costlib("doctor").stdout
 
 
 def test_tasks() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +12,7 @@ from costlib.data.plan import Mix
 from costlib.data.proposals import Draw, TaskState, draw
 from costlib.schema import Origin
 from costlib.space.design_space import DesignSpace
+from costlib.space.program import Program
 from costlib.workloads import Task
 
 MIX = Mix(evolved=0.25, mutated=0.5)
@@ -88,6 +90,24 @@ def test_evolved_programs_are_the_best_of_their_pool(state: TaskState) -> None:
         return float(score(state.space, [one.candidate.schedule for one in draws]).mean())
 
     assert mean(picked) > mean(plain)
+
+
+def test_generated_programs_are_what_the_generator_writes(state: TaskState) -> None:
+    measure(state, draw(state, 8, MIX, None, seed=0))
+    written: list[str] = []
+
+    def write(space: DesignSpace, count: int, seed: int) -> list[Program]:
+        programs = [program for program, _ in itertools.islice(space.sample(seed + 1), count)]
+        written.extend(program.program_id for program in programs)
+        return programs
+
+    mix = Mix(evolved=0, mutated=0, generated=0.25)
+    draws = draw(state, 8, mix, None, seed=0, write=write)
+    generated = [one for one in draws if one.origin == Origin.GENERATED]
+    assert len(draws) == 8
+    assert 1 <= len(generated) <= 4
+    assert {one.candidate.program.program_id for one in generated} <= set(written)
+    assert Origin.GENERATED not in {one.origin for one in draw(state, 8, mix, None, seed=0)}
 
 
 def test_nothing_is_drawn_twice(state: TaskState) -> None:

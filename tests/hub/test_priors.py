@@ -39,6 +39,12 @@ def test_the_best_programs_of_each_task(bank: PriorBank, measured_dataset: Datas
     assert sorted(first.iter_rows()) == sorted(best.iter_rows())
 
 
+def test_only_the_tasks_asked_for(bank: PriorBank, measured_dataset: Dataset) -> None:
+    one = str(bank.table["workload_id"][0])
+    few = collect_priors(measured_dataset, per_task=3, only={one})
+    assert few.table.equals(bank.table.filter(workload_id=one))
+
+
 def test_look_alikes_share_a_cluster(bank: PriorBank, space: DesignSpace) -> None:
     matmuls = bank.table.filter(name="matmul")
     assert set(matmuls["cluster"]) == {space.cluster}

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from costlib.errors import BundleError, InputError
-from costlib.models.generator import Generator, GeneratorConfig
+from costlib.models import generator_training
+from costlib.models.generator import Generator
+from costlib.models.transformer import GeneratorConfig
 
 SMALL = GeneratorConfig(
     width=32, layers=2, heads=2, max_tokens=16, epochs=60, batch=16, learning_rate=5e-3
@@ -82,3 +84,44 @@ def test_too_long(trained: Generator) -> None:
         trained.generate([1] * 2, [None] * 18, everything, 1, np.random.default_rng(0))
     with pytest.raises(InputError, match="no sequence"):
         trained.fit([np.ones(99, "int64")], [np.ones(99, bool)])
+
+
+def test_a_killed_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generator_training, "_CHECKPOINT_SECS", 0.0)
+    data = alternating(64)
+    whole = Generator(VOCABULARY, "test-1", SMALL)
+    whole.fit(*data, epochs=4)
+
+    class Killed(Exception): ...
+
+    def kill(step: int, steps: int, loss: float) -> None:
+        if step == 7:
+            raise Killed
+
+    file = tmp_path / "new" / "training.safetensors"
+    with pytest.raises(Killed):
+        Generator(VOCABULARY, "test-1", SMALL).fit(
+            *data, epochs=4, checkpoint=file, on_progress=kill
+        )
+    assert [one.name for one in file.parent.iterdir()] == [file.name]
+    steps: list[int] = []
+    again = Generator(VOCABULARY, "test-1", SMALL)
+    again.fit(*data, epochs=4, checkpoint=file, on_progress=lambda step, *_: steps.append(step))
+    assert steps == list(range(8, 17))
+    np.testing.assert_allclose(again.losses(*data), whole.losses(*data), rtol=1e-3)
+
+
+@pytest.mark.parametrize("damage", ["other", "cut", "text"])
+def test_a_useless_checkpoint_is_not_used(tmp_path: Path, damage: str) -> None:
+    data = alternating(32)
+    file = tmp_path / "training.safetensors"
+    seed = 1 if damage == "other" else 0
+    Generator(VOCABULARY, "test-1", SMALL).fit(*data, epochs=1, seed=seed, checkpoint=file)
+    if damage == "cut":
+        file.write_bytes(file.read_bytes()[:-100])
+    if damage == "text":
+        file.write_text("no tensors")
+    steps: list[int] = []
+    again = Generator(VOCABULARY, "test-1", SMALL)
+    again.fit(*data, epochs=1, checkpoint=file, on_progress=lambda step, *_: steps.append(step))
+    assert steps == [1, 2]

@@ -1,28 +1,34 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from costlib.data.collect import collect
 from costlib.data.dataset import Dataset
+from costlib.data.plan import Mix
 from costlib.errors import InputError
 from costlib.features.language import VOCABULARY
 from costlib.features.version import LANGUAGE_VERSION
 from costlib.hardware import Hardware
 from costlib.hub import Bundle
 from costlib.hub.train import train
+from costlib.measure.config import MeasureConfig
 from costlib.measure.simulated import SimulatedDevice, analytic
-from costlib.models.generator import Generator, GeneratorConfig
+from costlib.models.generator import Generator
+from costlib.models.transformer import GeneratorConfig
 from costlib.schema import Origin
 from costlib.search.config import SearchConfig
 from costlib.search.evolution import EvolutionarySearch
-from costlib.search.generate import generate
+from costlib.search.generate import generate, load_writer
 from costlib.search.run_model import RunModel
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
 from costlib.training.generator import write_down
 from costlib.workloads import Task, extract_tasks
 
-TINY = GeneratorConfig(width=32, layers=1, heads=2, epochs=2)
+TINY = GeneratorConfig(width=32, layers=1, heads=2, epochs=2, random_programs=4)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +38,7 @@ def writing(tmp_path_factory: pytest.TempPathFactory, measured_dataset: Dataset)
 
 
 def test_programs_are_written_down(measured_dataset: Dataset) -> None:
-    sentences = write_down(measured_dataset)
+    sentences = write_down(measured_dataset, random_programs=4)
     labelled = int(np.isfinite(sentences.labels).sum())
     ran = measured_dataset.scan().filter(status="ok").collect()
     assert 0.9 * len(ran) <= labelled <= len(ran)
@@ -48,6 +54,36 @@ def test_the_bundle_holds_a_generator(writing: Bundle, bundle: Bundle) -> None:
     found = Bundle.load(writing.path).load_generator()
     assert found is not None and found.language == LANGUAGE_VERSION
     assert bundle.load_generator() is None
+
+
+def test_a_generator_is_trained_further(
+    writing: Bundle, measured_dataset: Dataset, tmp_path: Path
+) -> None:
+    out = tmp_path / "further"
+    more = TINY.model_copy(update={"epochs": 1})
+    further = train(
+        measured_dataset, out, held_out_share=0.3, generator=more, generator_from=writing.path
+    )
+    assert f"--generator-epochs 1 --generator-from {writing.path}" in further.manifest.command
+    assert [one.name for one in tmp_path.iterdir()] == ["further"]
+    sentences = write_down(measured_dataset)
+    old, new = (one.require_generator() for one in (writing, further))
+    losses = [one.losses(sentences.tokens, sentences.chosen).mean() for one in (old, new)]
+    assert losses[1] < losses[0]
+
+
+def test_a_collection_measures_what_is_written(
+    writing: Bundle, bundle: Bundle, hardware: Hardware, tmp_path: Path
+) -> None:
+    mix = Mix(evolved=0, mutated=0, generated=0.5)
+    tasks = extract_tasks("matmul 64 48 96", hardware)
+    write = load_writer(str(writing.path), hardware)
+    quick = MeasureConfig(repeats=1, repeat_secs=0.001, max_retakes=0)
+    dataset = collect(tasks, tmp_path, programs_per_task=24, mix=mix, write=write, config=quick)
+    origins = dataset.scan().collect()["origin"].to_list()
+    assert 4 <= origins.count("generated") <= 12
+    with pytest.raises(InputError, match="has no generator"):
+        load_writer(str(bundle.path), hardware)
 
 
 @pytest.mark.parametrize("source", ["matmul 64 96 128", "conv2d 1 8 14 14 16 3 pad=1"])

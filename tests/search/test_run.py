@@ -78,7 +78,7 @@ def test_every_task_gets_its_turn(tasks: list[Task], hardware: Hardware, tmp_pat
     run = start(tasks, hardware, tmp_path)
     run.run(40)
     assert run.trials == 40
-    assert all(len(search.measured) >= 8 for search in run.searches)
+    assert all(len(search.measured) >= run.config.batch for search in run.searches)
 
 
 @pytest.mark.parametrize("config", [SMALL, PLAIN], ids=["full", "plain"])

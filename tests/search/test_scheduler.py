@@ -96,3 +96,27 @@ def test_a_task_that_never_runs_is_given_up() -> None:
 
 def test_nothing_left() -> None:
     assert TaskScheduler(np.ones((1, 2))).choose([]) is None
+
+
+def test_only_the_faster_version_of_a_network_counts() -> None:
+    weights = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    history = [[3.0, 3.0], [2.0, 2.0], [0.5, 0.5]]
+    scheduler = warmed_up(TaskScheduler(weights, alternatives=[0, 0, 1]), history)
+    assert scheduler.objective() == pytest.approx(2.5)
+    choice, apart = scheduler.choose([0, 1, 2]), warmed_up(TaskScheduler(weights), history)
+    assert choice is not None and choice.task == 1
+    assert apart.objective() == pytest.approx(5.5)
+
+
+def test_versions_that_are_about_as_fast_both_count() -> None:
+    weights = np.eye(2)
+    scheduler = TaskScheduler(weights, alternatives=[0, 0])
+    warmed_up(scheduler, [[1.02] * 2, [1.0] * 9])
+    choice = scheduler.choose([0, 1])
+    assert choice is not None and choice.task == 0
+
+
+def test_a_network_without_tasks_changes_nothing() -> None:
+    weights = np.array([[1.0, 2.0], [0.0, 0.0]])
+    choice = warmed_up(TaskScheduler(weights), [[1.0], [1.0]]).choose([0, 1])
+    assert choice is not None and choice.task == 1

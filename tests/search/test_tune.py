@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from costlib.search.database import RECORDS, WORKLOADS
 from costlib.search.memory import Memory
 from costlib.search.result import TuneProgress, TuneResult
 from costlib.search.run import TRIALS
+from costlib.search.run_folder import library_name
 from costlib.search.tune import tune
 from costlib.tvm_compat import ms, relax, tvm
 from costlib.workloads import load_network
@@ -148,6 +150,31 @@ def test_two_networks_at_once(bundle: Bundle, hardware: Hardware, tmp_path: Path
     assert picture.read_bytes().startswith(b"\x89PNG")
     remembered = Memory(tmp_path / "memory").bank()
     assert set(remembered.table["workload_id"]) == {task.workload_id for task in result.tasks}
+
+
+def test_the_faster_layout_is_compiled(bundle: Bundle, hardware: Hardware, tmp_path: Path) -> None:
+    source = "conv2d 1 16 12 12 24 3 pad=1"
+    result = tune(
+        source,
+        SOURCE,
+        out=tmp_path,
+        trials=12,
+        bundle=bundle,
+        hardware=hardware,
+        config=QUICK,
+        try_layouts=True,
+    )
+    versions = {source, f"{source}+nhwc"}
+    assert {name for task in result.tasks for name in task.calls} == versions | {SOURCE}
+    chosen, other = result.networks
+    assert chosen.network in versions and other.network == SOURCE
+    assert chosen.library.endswith(f"{library_name(source, 2)}")
+    sums = {}
+    for name in versions:
+        tasks = [task for task in result.tasks if name in task.calls]
+        sums[name] = sum(t.latency_after_s or t.latency_before_s or math.inf for t in tasks)
+    assert chosen.network == min(sums, key=lambda name: sums[name])
+    assert chosen.max_abs_error < 1e-3 < chosen.max_abs_output
 
 
 @pytest.mark.parametrize(

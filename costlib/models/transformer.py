@@ -1,0 +1,95 @@
+"""A decoder-only transformer, small enough to train on a CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class GeneratorConfig(BaseModel):
+    """Settings of :class:`Generator`.
+
+    Attributes
+    ----------
+    width, layers, heads
+        Of the transformer: 2.4 million parameters by default.
+    max_tokens
+        The longest sequence.
+    random_programs
+        Programs of each sketch of each task that are drawn at random for the pretraining.
+    pretrain_epochs, epochs
+        Passes over the random programs, then over the measured ones.
+    batch, learning_rate
+        Of the training, with AdamW and a rate that falls to zero along a cosine.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    width: int = 192
+    layers: int = 5
+    heads: int = 6
+    max_tokens: int = 256
+    random_programs: int = Field(16, ge=1)
+    pretrain_epochs: int = Field(1, ge=0)
+    epochs: int = Field(10, ge=1)
+    batch: int = 64
+    learning_rate: float = 6e-4
+
+
+def build_transformer(vocabulary: int, config: GeneratorConfig, seed: int) -> Any:
+    """Make the transformer: pre-norm, learnt places, output weights tied to the embedding."""
+    import torch
+    from torch import nn
+
+    class Block(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm0 = nn.LayerNorm(config.width)
+            self.mix = nn.Linear(config.width, 3 * config.width)
+            self.out = nn.Linear(config.width, config.width)
+            self.norm1 = nn.LayerNorm(config.width)
+            self.wide = nn.Linear(config.width, 4 * config.width)
+            self.narrow = nn.Linear(4 * config.width, config.width)
+
+        def forward(self, x: Any, cache: Any) -> tuple[Any, Any]:
+            n, t, _ = x.shape
+            query, key, value = (
+                part.view(n, t, config.heads, -1).transpose(1, 2)
+                for part in self.mix(self.norm0(x)).split(config.width, 2)
+            )
+            if cache is not None:
+                key, value = torch.cat([cache[0], key], 2), torch.cat([cache[1], value], 2)
+            mixed = nn.functional.scaled_dot_product_attention(
+                query, key, value, is_causal=cache is None
+            )
+            x = x + self.out(mixed.transpose(1, 2).reshape(n, t, -1))
+            x = x + self.narrow(nn.functional.gelu(self.wide(self.norm1(x))))
+            return x, (key, value)
+
+    class Transformer(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.tokens = nn.Embedding(vocabulary, config.width)
+            self.places = nn.Embedding(config.max_tokens, config.width)
+            self.blocks = nn.ModuleList(Block() for _ in range(config.layers))
+            self.norm = nn.LayerNorm(config.width)
+
+        def forward(self, tokens: Any, cache: list[Any] | None = None) -> Any:
+            """Return logits `n x t x v`; with a cache, ``tokens`` follow what it holds."""
+            past = 0 if cache is None or cache[0] is None else cache[0][0].shape[2]
+            places = torch.arange(past, past + tokens.shape[1])
+            x = self.tokens(tokens) + self.places(places)
+            for number, block in enumerate(self.blocks):
+                x, kept = block(x, None if cache is None else cache[number])
+                if cache is not None:
+                    cache[number] = kept
+            return self.norm(x) @ self.tokens.weight.T
+
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        network = Transformer()
+        for parameter in network.parameters():
+            if parameter.dim() > 1:
+                nn.init.normal_(parameter, std=0.02)
+    return network
