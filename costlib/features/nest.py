@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
+Reals = np.ndarray[Any, np.dtype[np.float64]]
 
 LINE_BYTES = 64
 LINE_CYCLES = (3.0, 10.0, 30.0)
 """About what it takes to fetch a line from beyond the first, second and third cache."""
 
+CACHE_WAYS = (8, 8, 16)
+"""About how many lines of each cache share a set."""
+
 REGISTERS = 16
 """Vector registers of an x86-64 core without AVX-512."""
+
+UNROLLED_ANYWAY = (16, 64)
+"""Statements that the compiler may unroll without being asked."""
 
 CALL_OPERATIONS = 8
 """About how many operations an exponential is worth."""
@@ -49,6 +58,29 @@ class Access:
     shape: tuple[int, ...]
     element_bytes: int
     packed: bool
+
+    def crowding(self, extents: Sequence[int], way_bytes: int) -> Reals:
+        """Return how many lines share a set of a cache, float64 `l + 1`, counted as `lines` are.
+
+        Lines that are a multiple of ``way_bytes`` apart do: with strides of a power of two a few
+        sets must hold them all, and a cache throws out what it has room for.
+
+        Parameters
+        ----------
+        extents
+            Iterations of the `l` loops.
+        way_bytes
+            Size of the cache divided by its associativity.
+        """
+        way_bytes = max(way_bytes, LINE_BYTES)
+        sets = np.ones(len(extents) + 1)
+        for place in range(len(extents) - 1, -1, -1):
+            step = abs(int(self.strides[place])) * self.element_bytes
+            apart = extents[place] * min(step / LINE_BYTES, 1)
+            distinct = way_bytes / math.gcd(step, way_bytes)
+            sets[place] = sets[place + 1] * max(1, min(apart, distinct))
+        sets = np.minimum(sets, way_bytes / LINE_BYTES)
+        return np.asarray(np.maximum(self.lines / sets, 1))
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,14 @@ import numpy as np
 from costlib.features.batch import Floats
 from costlib.features.loop_nest import loop_nests
 from costlib.features.nest import (
+    CACHE_WAYS,
     CALL_OPERATIONS,
     LINE_BYTES,
     LINE_CYCLES,
     PARALLEL,
     REGISTERS,
     UNROLLED,
+    UNROLLED_ANYWAY,
     VECTORIZED,
     Access,
     LoopNest,
@@ -37,9 +39,6 @@ _RUNS = 5
 
 _DEPTHS = 6
 """Loops from the innermost outwards whose data is told."""
-
-_UNROLLED_ANYWAY = (16, 64)
-"""Statements that the compiler may unroll without being asked."""
 
 _MOST_REGISTERS = 64
 
@@ -90,9 +89,12 @@ class _Nest:
         parallel = [e for e, k in zip(self._extents, self._kinds, strict=True) if k == PARALLEL]
         self._chunks = math.prod(parallel)
         self._speed_up = self._chunks / math.ceil(self._chunks / self._cores)
-        limits = (max(nest.unroll_steps, 1), *_UNROLLED_ANYWAY)
+        limits = (max(nest.unroll_steps, 1), *UNROLLED_ANYWAY)
         self._regions = [self._region(limit) for limit in limits]
-        self._beyond = [self._beyond_cache(size) for size in self._caches]
+        self._beyond = [
+            self._beyond_cache(size, ways)
+            for size, ways in zip(self._caches, CACHE_WAYS, strict=True)
+        ]
         computing = min(cycles for _, cycles in self._regions)
         fetching = sum(
             lines * cycles for (_, lines), cycles in zip(self._beyond, LINE_CYCLES, strict=True)
@@ -219,19 +221,23 @@ class _Nest:
         registers = self._registers(nest.store, place)
         loaded = sum(self._registers(access, place) for access in nest.loads)
         if nest.loads and np.array_equal(nest.loads[0].strides, nest.store.strides):
-            loaded -= registers  # Accumulators, which are not fetched each time.
+            loaded = max(0.0, loaded - registers)  # Accumulators stay in registers.
         outer = place
         while outer > 0 and nest.store.strides[outer - 1] == 0:
             outer -= 1
         reduction = math.prod(extents[outer:place])
         inside = float(math.prod(extents[place:]))
         operations = max(1.0, inside / min(self._vector, self._lanes))
+        swept = self._swept(place)
         spilled = max(0.0, registers + 2 - REGISTERS)
         moved = loaded + 2 * registers / reduction + 2 * spilled
         work = max(1.0, nest.arithmetic + CALL_OPERATIONS * nest.calls) / 2
         cycles = max(operations * work, moved) / 2 + 1
         cycles *= math.prod(extents[:place])
+        if swept > 1:
+            cycles *= math.ceil(extents[place - 1] / swept) / extents[place - 1]
         return {
+            "swept": _log(swept),
             "iterations": _log(inside),
             "registers": _log(registers),
             "loaded": _log(loaded),
@@ -243,6 +249,17 @@ class _Nest:
             "cycles": _log(cycles),
         }, cycles
 
+    def _swept(self, place: int) -> int:
+        """Return how many iterations of the loop outside ``place`` a vector instruction does.
+
+        Once all that is inside it is unrolled, it is the innermost loop, which the compiler
+        vectorizes where its iterations lie side by side.
+        """
+        if self._vector > 1 or place == 0 or self._kinds[place - 1] == PARALLEL:
+            return 1
+        strides = [abs(int(access.strides[place - 1])) for access in self._nest.accesses]
+        return min(self._extents[place - 1], self._lanes) if strides[0] == max(strides) == 1 else 1
+
     def _registers(self, access: Access, place: int) -> float:
         """Return how many registers hold what the loops from ``place`` on touch."""
         elements = float(access.elements[place])
@@ -250,10 +267,12 @@ class _Nest:
             return elements
         return max(1.0, elements / self._vector) * math.ceil(self._vector / self._lanes)
 
-    def _beyond_cache(self, cache_bytes: int) -> tuple[Columns, float]:
+    def _beyond_cache(self, cache_bytes: int, ways: int) -> tuple[Columns, float]:
         """Describe what is fetched from beyond a cache, and how many lines that are."""
         nest, extents = self._nest, self._extents
-        place = int(np.argmax(self._touched <= cache_bytes))
+        crowded = np.max([a.crowding(self._extents, cache_bytes // ways) for a in nest.accesses], 0)
+        room = int(np.argmax(self._touched <= cache_bytes))
+        place = int(np.argmax((self._touched <= cache_bytes) & (crowded <= ways)))
         lines = 0.0
         for access in nest.accesses:
             stays = place > 0 and access.strides[place - 1] == 0
@@ -263,6 +282,7 @@ class _Nest:
             "lines": _log(lines),
             "iterations_per_line": _log(math.prod(extents) / max(lines, 1.0)),
             "loops_inside": float(len(extents) - place),
+            "crowding": _log(crowded[room]),
         }, lines
 
 

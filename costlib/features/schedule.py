@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from costlib.features.batch import FeatureBatch, Floats, Integers
-from costlib.features.tiled_nest import COLUMNS as NEST_COLUMNS
 from costlib.features.tiled_nest import TiledNest
+from costlib.features.tiled_programs import COLUMNS as NEST_COLUMNS
 from costlib.identity import content_id
 
 _VALUES = 8

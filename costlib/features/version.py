@@ -1,6 +1,6 @@
 """Which features this costlib computes."""
 
-FEATURE_VERSION = "nests-1"
+FEATURE_VERSION = "nests-2"
 """Raised whenever a column changes its meaning; bundles and cached features carry it."""
 
 LANGUAGE_VERSION = "tokens-1"

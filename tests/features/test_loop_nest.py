@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from costlib.features.loop_nest import loop_nests
 from costlib.features.nest import PARALLEL, VECTORIZED, LoopNest
-from costlib.features.nest_features import describe_nests, nest_features
+from costlib.features.nest_features import _Nest, describe_nests, nest_features
 from costlib.hardware import Hardware
 from costlib.space.design_space import DesignSpace
 from costlib.tvm_compat import tvm
@@ -60,6 +61,48 @@ def test_a_tiled_matmul() -> None:
     assert first.elements[2] == 4 * 128
     assert second.elements[1] == 128 * 96
     assert second.elements[0] == second.elements[1]
+
+
+def test_what_is_left_once_all_inside_is_unrolled_is_vectorized() -> None:
+    mod = extract_tasks("matmul 64 96 128")[0].mod
+    schedule = tvm.s_tir.Schedule(mod)
+    block = next(b for b in schedule.get_child_blocks(schedule.get_sblock("root")))
+    i, j, k = schedule.get_loops(block)[-3:]
+    i0, i1 = schedule.split(i, [None, 4])
+    k0, k1 = schedule.split(k, [None, 4])
+    schedule.reorder(i0, k0, j, k1, i1)
+    schedule.parallel(i0)
+    schedule.decompose_reduction(block, k0)
+    nest = loop_nests(schedule.mod)[-1]
+    assert nest.extents.tolist() == [16, 32, 96, 4, 4]
+    hardware = Hardware.local().model_copy(update={"vector_bits": 256})
+    swept = {
+        steps: _Nest(replace(nest, unroll_steps=steps), hardware).describe()["region0.swept"]
+        for steps in (1, 4, 16, 2048)
+    }
+    assert swept[16] == pytest.approx(np.log2(1 + 8))
+    assert swept[1] == swept[4] == swept[2048] == 1
+
+
+@pytest.mark.parametrize(("columns", "crowded"), [(1024, True), (1040, False)])
+def test_rows_a_power_of_two_apart_crowd_a_cache(columns: int, crowded: bool) -> None:
+    walk = replace(
+        tiled_matmul().store,
+        strides=np.array([columns, 1]),
+        elements=np.array([64.0, 1, 1]),
+        lines=np.array([64.0, 1, 1]),
+    )
+    lines_in_a_set = walk.crowding([64, 1], 4096)
+    assert lines_in_a_set.tolist()[1:] == [1, 1]
+    assert lines_in_a_set[0] == (64 if crowded else 1)
+
+
+def test_an_accumulator_that_seems_smaller_than_what_is_stored() -> None:
+    nest = tiled_matmul()
+    store = nest.store
+    small = replace(store, elements=np.ones_like(store.elements))
+    columns = _Nest(replace(nest, loads=(small,)), Hardware.local()).describe()
+    assert np.isfinite(list(columns.values())).all()
 
 
 def test_deeper_loops_touch_less(space: DesignSpace) -> None:

@@ -1,0 +1,308 @@
+"""Programs of one sketch as arrays, and the numbers that tell fast ones from slow ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from costlib.features import tiled_regions
+from costlib.features.nest import (
+    CACHE_WAYS,
+    CALL_OPERATIONS,
+    LINE_BYTES,
+    LINE_CYCLES,
+    REGISTERS,
+    UNROLLED_ANYWAY,
+    Access,
+    LoopNest,
+)
+from costlib.features.tiling import Tiling
+from costlib.hardware import Hardware
+
+_LEVELS = 6
+"""Of a tiling that are told, from the innermost outwards; more than these are left out."""
+
+_LOADS = 3
+_MOST_VECTORIZED = 64
+_CACHES = 3
+_REGIONS = 1 + len(UNROLLED_ANYWAY)
+
+_PER_LEVEL = (
+    *("size", "steps", "unrolled", "registers", "loaded", "store_lines", "bytes"),
+    *(f"lines{number}" for number in range(_LOADS)),
+)
+_PER_CACHE = ("bytes", "lines", "iterations_per_line", "crowding")
+_WHOLE = (
+    *("tiled", "vector", "vector.full", "vector.power", "chunks", "cores_idle", "unroll_steps"),
+    *("moved_per_operation", "reduction", "computing", "fetching", "cycles"),
+)
+COLUMNS = (
+    *_WHOLE,
+    *(f"level{level}.{name}" for level in range(_LEVELS) for name in _PER_LEVEL),
+    *(f"cache{cache}.{name}" for cache in range(_CACHES) for name in _PER_CACHE),
+    *(f"region{number}.{name}" for number in range(_REGIONS) for name in tiled_regions.COLUMNS),
+)
+
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+Reals = np.ndarray[Any, np.dtype[np.float64]]
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+class TiledPrograms:
+    """The nests of `n` programs as arrays: `l` loops, those of one iteration among them.
+
+    Parameters
+    ----------
+    nest
+        The nest before it is tiled.
+    tiling
+        How the sketch tiles it.
+    tiles
+        int64 `n x levels` of each axis.
+    real
+        The axes of more than one iteration, in the order of the nest's loops.
+    unroll_steps, parallel_limit
+        int64 `n`: statements that may be unrolled, and iterations that run in parallel at most.
+    hardware
+        What the programs are for.
+    """
+
+    def __init__(
+        self,
+        nest: LoopNest,
+        tiling: Tiling,
+        tiles: Sequence[Integers],
+        real: Sequence[int],
+        unroll_steps: Integers,
+        parallel_limit: Integers,
+        hardware: Hardware,
+    ) -> None:
+        self._nest = nest
+        self._unroll_steps = unroll_steps
+        self._parallel_limit = parallel_limit
+        self._hardware = hardware
+        self._lanes = max(1, hardware.vector_bits // 32)
+        loops = [loop for loop in tiling.loops if loop[0] in real]
+        self._shared = sum(loop[0] in real for loop in tiling.loops[: tiling.shared])
+        self._axes = [real.index(axis) for axis, _, _ in loops]
+        self._levels = [level for _, _, level in loops]
+        self._extents = np.stack([tiles[axis][:, part] for axis, part, _ in loops], 1)
+        count = len(self._extents)
+        self._store_strides = nest.store.strides[self._axes]
+        self._inner = np.ones((count, len(loops) + 1, len(real)))
+        for place in range(len(loops) - 1, -1, -1):
+            self._inner[:, place] = self._inner[:, place + 1]
+            self._inner[:, place, self._axes[place]] *= self._extents[:, place]
+        self._iterations = self._inner.prod(2)
+        self._vector = self._vector_lengths()
+
+    def columns(self) -> list[Reals]:
+        """Return an array of `n` for each of :data:`COLUMNS`."""
+        nest = self._nest
+        accesses = (nest.store, *sorted(nest.loads, key=lambda load: -load.elements[0]))
+        touched = [self._touched(access) for access in accesses]
+        lines = np.stack([lines for _, lines in touched])
+        total_bytes = lines.sum(0) * LINE_BYTES
+        places = self._level_places()
+        levels: list[Reals] = []
+        registers = [self._registers(a, e) for a, (e, _) in zip(accesses, touched, strict=True)]
+        loaded = sum(registers[1:], np.zeros_like(registers[0]))
+        if nest.loads and np.array_equal(nest.loads[0].strides, nest.store.strides):
+            loaded = loaded - registers[0]
+        steps = np.ones(len(self._extents))
+        outside = self._extents.shape[1]
+        for number in range(_LEVELS):
+            if number >= len(places):
+                levels += [np.zeros(len(self._extents))] * len(_PER_LEVEL)
+                continue
+            place = places[number]
+            size = self._extents[:, place:outside].prod(1) / (self._vector if number == 0 else 1)
+            outside = place
+            steps = steps * np.maximum(size, 1)
+            loads = [lines[min(1 + load, len(lines) - 1), :, place] for load in range(_LOADS)]
+            levels += [
+                _log(size),
+                _log(steps),
+                (steps <= self._unroll_steps).astype("float64"),
+                _log(registers[0][:, place]),
+                _log(loaded[:, place]),
+                _log(lines[0, :, place]),
+                _log(total_bytes[:, place]),
+                *(_log(load) for load in loads),
+            ]
+        whole, computing, speed_up = self._whole(places, registers[0], loaded)
+        strides = np.stack(
+            [self._strides(a, e) for a, (e, _) in zip(accesses, touched, strict=True)]
+        )
+        regions, unrolled = self._regions(strides, registers[0], loaded)
+        computing = np.minimum(computing, unrolled)
+        caches, fetching = self._caches(accesses, lines, strides, total_bytes)
+        cycles = (computing + fetching) / speed_up
+        whole += [_log(computing), _log(fetching), _log(cycles)]
+        return [*whole, *levels, *caches, *regions]
+
+    def _regions(
+        self, strides: Reals, registers: Reals, loaded: Reals
+    ) -> tuple[list[Reals], Reals]:
+        """Describe what is unrolled at each limit; the fewest cycles."""
+        loops = tiled_regions.TiledLoops(
+            extents=self._extents,
+            parallel=self._parallel(),
+            reduces=self._store_strides == 0,
+            innermost=self._innermost(),
+            vector=self._vector,
+            lanes=self._lanes,
+            strides=strides,
+            registers=registers,
+            loaded=loaded,
+        )
+        columns: list[Reals] = []
+        fewest = np.full(len(self._extents), np.inf)
+        asked = np.maximum(self._unroll_steps, 1)
+        for limit in (asked, *(np.full_like(asked, most) for most in UNROLLED_ANYWAY)):
+            values, cycles = loops.describe(limit, self._work)
+            columns += [_log(value) for value in values]
+            fewest = np.minimum(fewest, cycles)
+        return columns, fewest
+
+    @property
+    def _work(self) -> float:
+        """About how many instructions an iteration is."""
+        nest = self._nest
+        return max(1.0, nest.arithmetic + CALL_OPERATIONS * nest.calls) / 2
+
+    def _strides(self, access: Access, elements: Reals) -> Reals:
+        """Return how many elements a step of each loop moves by, `n x l`."""
+        inner = self._inner[:, 1:][:, np.arange(len(self._axes)), self._axes]
+        strides = access.strides[self._axes] * inner
+        return np.where(strides != 0, elements[:, 1:], 0) if access.packed else strides
+
+    def _whole(
+        self, places: Sequence[int], registers: Reals, loaded: Reals
+    ) -> tuple[list[Reals], Reals, Reals]:
+        """Describe vectors, parallel chunks and the innermost tile; cycles and speed-up."""
+        count = len(self._extents)
+        chunks = np.where(self._parallel(), self._extents, 1).prod(1).astype("float64")
+        cores = self._hardware.num_cores
+        speed_up = chunks / np.ceil(chunks / cores)
+        tile = places[0] if places else self._extents.shape[1]
+        reduction = np.ones(count)
+        if len(places) > 1:
+            reduction = self._extents[:, places[1] : places[0]].prod(1).astype("float64")
+        operations = np.maximum(
+            1.0, self._iterations[:, tile] / np.minimum(self._vector, self._lanes)
+        )
+        held = registers[:, tile]
+        spilled = np.maximum(0.0, held + 2 - REGISTERS)
+        moved = loaded[:, tile] + 2 * held / reduction + 2 * spilled
+        runs = self._iterations[:, 0] / self._iterations[:, tile]
+        computing = (np.maximum(operations * self._work, moved) / 2 + 1) * runs
+        full = self._vector / (np.ceil(self._vector / self._lanes) * self._lanes)
+        power = np.log2(self._vector) % 1 == 0
+        return (
+            [
+                np.ones(count),
+                _log(self._vector),
+                full,
+                power.astype("float64"),
+                _log(chunks),
+                cores / speed_up,
+                _log(self._unroll_steps),
+                _log(moved / operations),
+                _log(reduction),
+            ],
+            computing,
+            speed_up,
+        )
+
+    def _caches(
+        self, accesses: Sequence[Access], lines: Reals, strides: Reals, total_bytes: Reals
+    ) -> tuple[list[Reals], Reals]:
+        """Describe what comes from beyond each cache; and the cycles that takes."""
+        sizes = list(self._hardware.cache_bytes)[:_CACHES] or [1]
+        sizes += [sizes[-1]] * (_CACHES - len(sizes))
+        rows = np.arange(len(self._extents))
+        fetching = np.zeros(len(rows))
+        columns: list[Reals] = []
+        for size, ways, cycles in zip(sizes, CACHE_WAYS, LINE_CYCLES, strict=True):
+            way_bytes = max(size // ways, LINE_BYTES)
+            in_bytes = strides * np.array([a.element_bytes for a in accesses])[:, None, None]
+            crowded = tiled_regions.crowding(list(lines), in_bytes, self._extents, way_bytes)
+            room = np.argmax(total_bytes <= size, axis=1)
+            place = np.argmax((total_bytes <= size) & (crowded <= ways), axis=1)
+            runs = self._iterations[rows, 0] / self._iterations[rows, place]
+            fetched = np.zeros(len(rows))
+            outer = np.maximum(place - 1, 0)
+            for access, touched in zip(accesses, lines, strict=True):
+                stays = (place > 0) & (access.strides[self._axes][outer] == 0)
+                repeated = runs / np.where(stays, self._extents[rows, outer], 1)
+                fetched += touched[rows, place] * repeated
+            columns += [
+                _log(total_bytes[rows, place]),
+                _log(fetched),
+                _log(self._iterations[:, 0] / np.maximum(fetched, 1)),
+                _log(crowded[rows, room]),
+            ]
+            fetching += fetched * cycles
+        return columns, fetching
+
+    def _touched(self, access: Access) -> tuple[Reals, Reals]:
+        """Return elements and lines that the loops from each place on touch, `n x (l + 1)`."""
+        shape = self._inner.shape[:2]
+        elements, rows, run = np.ones(shape), np.ones(shape), np.ones(shape)
+        contiguous = np.ones(shape, bool)
+        for steps, size in zip(access.steps[::-1], access.shape[::-1], strict=True):
+            reach = np.minimum((self._inner - 1) @ np.abs(steps) + 1, size)
+            elements *= reach
+            run = np.where(contiguous, run * reach, run)
+            rows = np.where(contiguous, rows, rows * reach)
+            contiguous &= reach == size
+        elements = np.minimum(elements, self._iterations)
+        if access.packed:
+            return elements, np.ceil(elements * access.element_bytes / LINE_BYTES)
+        lines = rows * np.ceil(run * access.element_bytes / LINE_BYTES)
+        return elements, np.minimum(lines, self._iterations)
+
+    def _registers(self, access: Access, elements: Reals) -> Reals:
+        """Return how many registers hold so many elements, `n x (l + 1)`."""
+        strides = np.abs(access.strides[self._axes])[self._innermost()]
+        vector = np.where((strides == 1) | ((strides > 0) & access.packed), self._vector, 1)
+        count = np.maximum(1.0, elements / vector[:, None])
+        return np.asarray(count * np.ceil(vector / self._lanes)[:, None])
+
+    def _innermost(self) -> Integers:
+        """Return the innermost loop of more than one iteration of each program."""
+        longer = self._extents[:, ::-1] > 1
+        return np.asarray(self._extents.shape[1] - 1 - np.argmax(longer, axis=1))
+
+    def _vector_lengths(self) -> Reals:
+        place = self._innermost()
+        extent = self._extents[np.arange(len(self._extents)), place]
+        in_order = np.abs(self._store_strides[place]) == 1
+        return np.where(in_order & (extent <= _MOST_VECTORIZED), extent, 1).astype("float64")
+
+    def _parallel(self) -> Bools:
+        """Return which loops run in parallel, bool `n x l`.
+
+        As MetaSchedule's ``RewriteParallelVectorizeUnroll`` does it, loops are taken until they
+        are too many; none within which another block is computed.
+        """
+        chunks = np.ones(len(self._extents))
+        parallel = np.zeros(self._extents.shape, bool)
+        for place, stride in enumerate(self._store_strides[: self._shared]):
+            if stride == 0:
+                break
+            parallel[:, place] = chunks <= self._parallel_limit
+            chunks = np.where(parallel[:, place], chunks * self._extents[:, place], chunks)
+        return parallel
+
+    def _level_places(self) -> list[int]:
+        """Return where each level begins, from the innermost outwards."""
+        levels = np.array(self._levels)
+        return [int(np.flatnonzero(levels == level)[0]) for level in sorted(set(levels))[::-1]]
+
+
+def _log(values: Any) -> Reals:
+    return np.asarray(np.log2(1 + values), "float64")
