@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,29 +57,6 @@ class Access:
     element_bytes: int
     packed: bool
 
-    def crowding(self, extents: Sequence[int], way_bytes: int) -> Reals:
-        """Return how many lines share a set of a cache, float64 `l + 1`, counted as `lines` are.
-
-        Lines that are a multiple of ``way_bytes`` apart do: with strides of a power of two a few
-        sets must hold them all, and a cache throws out what it has room for.
-
-        Parameters
-        ----------
-        extents
-            Iterations of the `l` loops.
-        way_bytes
-            Size of the cache divided by its associativity.
-        """
-        way_bytes = max(way_bytes, LINE_BYTES)
-        sets = np.ones(len(extents) + 1)
-        for place in range(len(extents) - 1, -1, -1):
-            step = abs(int(self.strides[place])) * self.element_bytes
-            apart = extents[place] * min(step / LINE_BYTES, 1)
-            distinct = way_bytes / math.gcd(step, way_bytes)
-            sets[place] = sets[place + 1] * max(1, min(apart, distinct))
-        sets = np.minimum(sets, way_bytes / LINE_BYTES)
-        return np.asarray(np.maximum(self.lines / sets, 1))
-
 
 @dataclass(frozen=True)
 class LoopNest:
@@ -115,3 +90,34 @@ class LoopNest:
     def accesses(self) -> tuple[Access, ...]:
         """All of them, the store first."""
         return (self.store, *self.loads)
+
+
+def crowding(lines: Reals, steps_bytes: Integers, extents: Integers, way_bytes: int) -> Reals:
+    """Return how many lines of an access share a set of a cache, at least 1.
+
+    Lines that are a multiple of ``way_bytes`` apart do: with strides of a power of two a few sets
+    must hold them all, and a cache throws out what it has room for.
+
+    Parameters
+    ----------
+    lines
+        float64 `n x (l + 1)`: cache lines that the loops from one inwards touch, of `n` programs.
+    steps_bytes
+        int64 `n x l`: how far a step of each loop moves.
+    extents
+        int64 `n x l`: iterations of each loop.
+    way_bytes
+        Size of the cache divided by its associativity.
+
+    Returns
+    -------
+    ndarray
+        float64 `n x (l + 1)`, counted as ``lines`` are.
+    """
+    way_bytes = max(way_bytes, LINE_BYTES)
+    steps = np.abs(steps_bytes)
+    apart = extents * np.minimum(steps / LINE_BYTES, 1)
+    distinct = np.maximum(1, np.minimum(apart, way_bytes / np.gcd(steps, way_bytes)))
+    sets = np.ones_like(lines)
+    sets[:, :-1] = np.cumprod(distinct[:, ::-1], axis=1)[:, ::-1]
+    return np.asarray(np.maximum(lines / np.minimum(sets, way_bytes / LINE_BYTES), 1))

@@ -28,6 +28,7 @@ from costlib.features.nest import (
     VECTORIZED,
     Access,
     LoopNest,
+    crowding,
 )
 from costlib.hardware import Hardware
 
@@ -270,7 +271,12 @@ class _Nest:
     def _beyond_cache(self, cache_bytes: int, ways: int) -> tuple[Columns, float]:
         """Describe what is fetched from beyond a cache, and how many lines that are."""
         nest, extents = self._nest, self._extents
-        crowded = np.max([a.crowding(self._extents, cache_bytes // ways) for a in nest.accesses], 0)
+        crowded = crowding(
+            np.stack([access.lines for access in nest.accesses]),
+            np.stack([access.strides * access.element_bytes for access in nest.accesses]),
+            nest.extents[None],
+            cache_bytes // ways,
+        ).max(0)
         room = int(np.argmax(self._touched <= cache_bytes))
         place = int(np.argmax((self._touched <= cache_bytes) & (crowded <= ways)))
         lines = 0.0

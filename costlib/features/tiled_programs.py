@@ -17,6 +17,7 @@ from costlib.features.nest import (
     UNROLLED_ANYWAY,
     Access,
     LoopNest,
+    crowding,
 )
 from costlib.features.tiling import Tiling
 from costlib.hardware import Hardware
@@ -227,9 +228,18 @@ class TiledPrograms:
         fetching = np.zeros(len(rows))
         columns: list[Reals] = []
         for size, ways, cycles in zip(sizes, CACHE_WAYS, LINE_CYCLES, strict=True):
-            way_bytes = max(size // ways, LINE_BYTES)
-            in_bytes = strides * np.array([a.element_bytes for a in accesses])[:, None, None]
-            crowded = tiled_regions.crowding(list(lines), in_bytes, self._extents, way_bytes)
+            crowded = np.max(
+                [
+                    crowding(
+                        touched,
+                        steps.astype("int64") * access.element_bytes,
+                        self._extents,
+                        size // ways,
+                    )
+                    for access, touched, steps in zip(accesses, lines, strides, strict=True)
+                ],
+                axis=0,
+            )
             room = np.argmax(total_bytes <= size, axis=1)
             place = np.argmax((total_bytes <= size) & (crowded <= ways), axis=1)
             runs = self._iterations[rows, 0] / self._iterations[rows, place]

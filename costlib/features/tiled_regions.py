@@ -6,7 +6,6 @@ where the iterations of that lie side by side.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,30 +115,3 @@ class TiledLoops:
             goes_on &= ~outside | reduces
             reduction = np.where(outside & goes_on, reduction * self.extents[:, loop], reduction)
         return reduction
-
-
-def crowding(lines: Sequence[Reals], strides: Reals, extents: Integers, way_bytes: int) -> Reals:
-    """Return how many lines share a set of a cache, float64 `n x (l + 1)`: the most of any access.
-
-    See :meth:`costlib.features.nest.Access.crowding`.
-
-    Parameters
-    ----------
-    lines
-        float64 `n x (l + 1)` of each access.
-    strides
-        float64 `accesses x n x l`, in bytes.
-    extents
-        int64 `n x l`.
-    way_bytes
-        Size of the cache divided by its associativity.
-    """
-    most = np.ones_like(lines[0])
-    for touched, steps in zip(lines, strides.astype("int64"), strict=True):
-        apart = extents * np.minimum(np.abs(steps) / 64, 1)
-        distinct = way_bytes / np.gcd(np.abs(steps), way_bytes)
-        each = np.maximum(1, np.minimum(apart, distinct))
-        sets = np.ones_like(touched)
-        sets[:, :-1] = np.cumprod(each[:, ::-1], axis=1)[:, ::-1]
-        most = np.maximum(most, touched / np.minimum(sets, way_bytes / 64))
-    return most

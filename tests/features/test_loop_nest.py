@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costlib.features.loop_nest import loop_nests
-from costlib.features.nest import PARALLEL, VECTORIZED, LoopNest
+from costlib.features.nest import PARALLEL, VECTORIZED, LoopNest, crowding
 from costlib.features.nest_features import _Nest, describe_nests, nest_features
 from costlib.hardware import Hardware
 from costlib.space.design_space import DesignSpace
@@ -86,15 +86,9 @@ def test_what_is_left_once_all_inside_is_unrolled_is_vectorized() -> None:
 
 @pytest.mark.parametrize(("columns", "crowded"), [(1024, True), (1040, False)])
 def test_rows_a_power_of_two_apart_crowd_a_cache(columns: int, crowded: bool) -> None:
-    walk = replace(
-        tiled_matmul().store,
-        strides=np.array([columns, 1]),
-        elements=np.array([64.0, 1, 1]),
-        lines=np.array([64.0, 1, 1]),
-    )
-    lines_in_a_set = walk.crowding([64, 1], 4096)
-    assert lines_in_a_set.tolist()[1:] == [1, 1]
-    assert lines_in_a_set[0] == (64 if crowded else 1)
+    lines, steps, extents = np.array([[64.0, 1, 1]]), np.array([[columns, 1]]), np.array([[64, 1]])
+    in_a_set = crowding(lines, 4 * steps, extents, 4096)
+    assert in_a_set.tolist() == [[64 if crowded else 1, 1, 1]]
 
 
 def test_an_accumulator_that_seems_smaller_than_what_is_stored() -> None:
