@@ -16,7 +16,9 @@ from costlib.features.nest import (
     REGISTERS,
     UNROLLED_ANYWAY,
     Access,
+    Integers,
     LoopNest,
+    Reals,
     crowding,
 )
 from costlib.features.tiling import Tiling
@@ -46,8 +48,6 @@ COLUMNS = (
     *(f"region{number}.{name}" for number in range(_REGIONS) for name in tiled_regions.COLUMNS),
 )
 
-Integers = np.ndarray[Any, np.dtype[np.int64]]
-Reals = np.ndarray[Any, np.dtype[np.float64]]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 

@@ -11,12 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from costlib.features.nest import REGISTERS
+from costlib.features.nest import REGISTERS, Integers, Reals
 
 COLUMNS = ("swept", "registers", "moved_per_operation", "reduction", "cycles")
 
-Integers = np.ndarray[Any, np.dtype[np.int64]]
-Reals = np.ndarray[Any, np.dtype[np.float64]]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 
@@ -60,7 +58,7 @@ class TiledLoops:
         limit
             int64 `n`: statements.
         work
-            Cycles of an operation, times two.
+            About how many instructions an operation is.
 
         Returns
         -------
