@@ -20,6 +20,9 @@ _FEW_ROWS = 64
 """Below this many rows LightGBM's threads cost more than they save."""
 
 
+_MOST_LEAVES = 100
+"""Trees whose leaves :meth:`GbdtModel.leaves` tells; later ones divide by details."""
+
 _FEWEST_JUDGED = 10
 """With fewer tasks than these, none is spared for early stopping; with more, every tenth is."""
 
@@ -158,6 +161,15 @@ class GbdtModel(CostModel):
             return np.zeros(0)
         threads = 1 if len(batch) <= _FEW_ROWS else 0
         return np.asarray(self._booster.predict(batch.pooled(), num_threads=threads), "float64")
+
+    def leaves(self, batch: FeatureBatch) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return the leaves that programs fall into; int64 `n x t`, of the first trees."""
+        assert self._booster is not None, "fit or load the model first"
+        threads = 1 if len(batch) <= _FEW_ROWS else 0
+        leaves = self._booster.predict(
+            batch.pooled(), pred_leaf=True, num_iteration=_MOST_LEAVES, num_threads=threads
+        )
+        return np.asarray(leaves, "int64").reshape(len(batch), -1)
 
     def save(self, folder: Path) -> None:
         """Write LightGBM's text form, which reloads bit for bit, and the settings."""

@@ -50,7 +50,8 @@ class PretrainedCostModel(ms.cost_model.PyCostModel):  # type: ignore[misc]
         """Score candidates in (0, 1), higher is faster: MetaSchedule samples by these weights."""
         if not candidates:
             return np.zeros(0)
-        scores = self._model.predict(self._features(context, candidates))
+        number = self._task_numbers.get(structural_key(context.mod))
+        scores = self._model.predict(self._features(context, candidates), number)
         return 1 / (1 + np.exp(-scores))
 
     def update(self, context: Any, candidates: list[Any], results: list[Any]) -> None:

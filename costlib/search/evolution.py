@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -92,7 +92,8 @@ class EvolutionarySearch(Strategy):
         """Scores by the model of schedules, where they are looked at."""
         if not (proposals and self._config.optimism and self._model.drafts):
             return None
-        return self._model.draft_scores(join([proposal.schedule for proposal in proposals]))
+        schedules = join([proposal.schedule for proposal in proposals])
+        return self._model.draft_scores(self._number, schedules)
 
     def observe(self, proposals: Sequence[Proposal], measurements: Sequence[Measurement]) -> None:
         """Learn what was measured, about the sketches too."""
@@ -151,7 +152,7 @@ class EvolutionarySearch(Strategy):
         their shares.
         """
         config = self._config
-        score = self._model.draft_scores if self._model.drafts else None
+        score = partial(self._model.draft_scores, self._number) if self._model.drafts else None
         shares = self._choice.shares()
         if not config.sketch_selection:
             shares = dict.fromkeys(shares, 1 / len(shares))

@@ -62,13 +62,15 @@ class RunModel:
         """Whether :meth:`draft_scores` says anything."""
         return self._draft is not None
 
-    def scores(self, statements: FeatureBatch) -> Floats:
-        """Score lowered programs; float64 `n`."""
-        return self._exact.predict(statements)
+    def scores(self, task: int, statements: FeatureBatch) -> Floats:
+        """Score lowered programs of a task; float64 `n`."""
+        return self._exact.predict(statements, task)
 
-    def draft_scores(self, schedules: FeatureBatch) -> Floats:
-        """Score programs by their schedules; float64 `n`, all 0 without a model of schedules."""
-        return np.zeros(len(schedules)) if self._draft is None else self._draft.predict(schedules)
+    def draft_scores(self, task: int, schedules: FeatureBatch) -> Floats:
+        """Score a task's programs by their schedules; float64 `n`, 0 without a model of those."""
+        if self._draft is None:
+            return np.zeros(len(schedules))
+        return self._draft.predict(schedules, task)
 
     def direction_chances(self, schedules: FeatureBatch, allowed: Bools) -> Floats:
         """Return with which probability to change a program in each direction.

@@ -179,7 +179,7 @@ class Strategy(ABC):
                 self.schedules([candidate.program]),
             )
             for (candidate, origin), score, one in zip(
-                candidates, self._model.scores(batch), batch.split(), strict=True
+                candidates, self._model.scores(self._number, batch), batch.split(), strict=True
             )
         ]
 
