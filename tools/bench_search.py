@@ -55,7 +55,7 @@ PLAIN = SearchConfig(
 PARTS: dict[str, dict[str, Any]] = {
     "crossover": {"crossover": 0.2},
     "diversity": {"diversity": 0.2},
-    "optimism": {"optimism": 0.3},
+    "optimism": {"optimism": 0.5},
     "draft": {"draft": True},
     "directions": {"directions": True},
     "sketch selection": {"sketch_selection": True},

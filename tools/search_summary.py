@@ -27,11 +27,7 @@ def summarise(folder: Path) -> dict[str, Any]:
         entries = [{"name": what, **_over_seeds(rows)} for what, rows in grouped[kind].items()]
         summary[key] = entries
         if entries:
-            summary[f"pooled_{key}"] = {
-                figure: _geometric_mean([entry[figure] for entry in entries])
-                for figure in FIGURES
-                if figure in entries[0]
-            }
+            summary[f"pooled_{key}"] = _pooled(entries)
     summary["ablation"] = _ablation(
         [case for name, case in cases.items() if name.startswith("ablation-")]
     )
@@ -51,7 +47,9 @@ def _compared(case: Mapping[str, Any]) -> dict[str, Any]:
     """Compare one race's sides: how costlib did relative to stock.
 
     - ``trials_ratio``, ``time_ratio``: trials and active seconds that costlib needed to be
-      as fast as stock at its end, divided by stock's; ``None`` if it never was.
+      as fast as stock at its end, divided by stock's. If it never was, all that it spent: then the
+      ratio is at least that.
+    - ``reached``: 1 if it was, else 0; of several races, their share.
     - ``latency_ratio``: stock's last latency divided by costlib's at as many trials, or at its end.
     - ``latency_ratio_at_16``: stock's last latency divided by costlib's after 16 trials a task.
     - ``overhead_ratio``: seconds a trial that were not building or running, costlib's by stock's.
@@ -61,15 +59,15 @@ def _compared(case: Mapping[str, Any]) -> dict[str, Any]:
     their_curve, our_curve = _curve(theirs, weights), _curve(ours, weights)
     reached = np.flatnonzero(our_curve <= their_curve[-1])
     count = len(our_curve)
+    last = int(reached[0]) if len(reached) else count - 1
     at_16 = min(16 * len(weights), count) - 1
     return {
         "stock_s": float(their_curve[-1]),
         "costlib_s": float(our_curve[-1]),
         "trials": len(their_curve),
-        "trials_ratio": float((reached[0] + 1) / len(their_curve)) if len(reached) else None,
-        "time_ratio": float(ours["trials"][reached[0]][2] / theirs["trials"][-1][2])
-        if len(reached)
-        else None,
+        "reached": len(reached[:1]),
+        "trials_ratio": float((last + 1) / len(their_curve)),
+        "time_ratio": float(ours["trials"][last][2] / theirs["trials"][-1][2]),
         "latency_ratio": float(their_curve[-1] / our_curve[min(len(their_curve), count) - 1]),
         "latency_ratio_at_16": float(their_curve[-1] / our_curve[at_16]),
         "overhead_ratio": _overhead(ours) / _overhead(theirs),
@@ -92,20 +90,16 @@ def _overhead(arm: Mapping[str, Any]) -> float:
 
 
 def _over_seeds(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    ratios = {
-        figure: _geometric_mean([row[figure] for row in rows])
-        for figure in FIGURES
-        if figure in rows[0]
-    }
-    return {**ratios, "seeds": [dict(row) for row in rows]}
+    return {**_pooled(rows), "seeds": [dict(row) for row in rows]}
 
 
-def _geometric_mean(values: Sequence[float | None]) -> float | None:
-    """Return the mean, ``None`` if one of the values is missing."""
-    known = [value for value in values if value is not None]
-    if len(known) < len(values) or not known:
-        return None
-    return round(float(np.exp(np.mean(np.log(known)))), 4)
+def _pooled(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    means = {figure: _geometric_mean([row[figure] for row in rows]) for figure in FIGURES}
+    return {"reached": round(float(np.mean([row["reached"] for row in rows])), 4), **means}
+
+
+def _geometric_mean(values: Sequence[float]) -> float:
+    return round(float(np.exp(np.mean(np.log(values)))), 4)
 
 
 def _ablation(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

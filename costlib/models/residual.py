@@ -11,6 +11,8 @@ In the space of leaves this is a ridge regression: predicting looks up a number 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -41,7 +43,7 @@ _RANDOM_DEPTH = 8
 
 Groups = np.ndarray[Any, np.dtype[np.int64]]
 Leaves = np.ndarray[Any, np.dtype[np.int64]]
-Table = np.ndarray[Any, np.dtype[np.float64]]
+Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 class Predicts(Protocol):
@@ -80,8 +82,8 @@ class CorrectedModel:
         self.share = 0.0
         self._seed = seed
         self._trees: HasLeaves | None = base if isinstance(base, HasLeaves) else None
-        self._shared: Table | None = None
-        self._of_task: dict[int, Table] = {}
+        self._process: _Process | None = None
+        self._seen: dict[int, Leaves] = {}
 
     def predict(self, batch: FeatureBatch, task: int | None = None) -> Scores:
         """Score programs.
@@ -100,10 +102,23 @@ class CorrectedModel:
             float64 `n`.
         """
         scores = self.base.predict(batch)
-        if not self.share or self._shared is None or self._trees is None or len(batch) == 0:
+        if not self.share or self._process is None or self._trees is None or len(batch) == 0:
             return scores
-        table = self._shared if task is None else self._of_task.get(task, self._shared)
-        return scores + self.share * _looked_up(table, self._trees.leaves(batch))
+        return scores + self.share * self._process.mean(self._trees.leaves(batch), task)
+
+    def uncertainty(self, batch: FeatureBatch, task: int) -> Scores:
+        """Return how far a program's score may be off, float64 `n`.
+
+        It is the standard deviation of the process, given what was measured of the task; 0 before
+        the first fit.
+        """
+        if self._trees is None or self._process is None:
+            return np.zeros(len(batch))
+        leaves = self._trees.leaves(batch)
+        seen = self._seen.get(task, leaves[:0])
+        between, within = _likeness(leaves, seen), _likeness(seen, seen)
+        known = between * np.linalg.solve(within + _NOISE * np.eye(len(seen)), between.T).T
+        return np.asarray(self._process.spread * np.sqrt(np.maximum(1 - known.sum(1), 0)))
 
     def refit(self, batch: FeatureBatch, latency_s: Scores, groups: Groups) -> None:
         """Fit the correction to everything measured so far.
@@ -128,30 +143,49 @@ class CorrectedModel:
             correction = np.empty(len(batch))
             for half in (held_back, ~held_back):
                 parts = scores[~half], throughput[~half], leaves[~half], groups[~half]
-                shared, of_task = _fit(*parts)
+                process = _fit(*parts)
                 for task in np.unique(groups[half]):
                     rows = half & (groups == task)
-                    correction[rows] = _looked_up(of_task.get(int(task), shared), leaves[rows])
+                    correction[rows] = process.mean(leaves[rows], int(task))
             ranked = [
                 _pairs_in_order(scores + share * correction, throughput, groups)
                 for share in _SHARES
             ]
             self.share = _SHARES[int(np.argmax(ranked))]
-        self._shared, self._of_task = _fit(scores, throughput, leaves, groups)
+        self._process = _fit(scores, throughput, leaves, groups)
+        self._seen = {int(task): leaves[groups == task] for task in np.unique(groups)}
 
 
-def _fit(
-    scores: Scores, throughput: Scores, leaves: Leaves, groups: Groups
-) -> tuple[Table, dict[int, Table]]:
-    """Fit the process; return what each leaf adds, float64 `t x leaves`, in any task and by task.
+@dataclass(frozen=True)
+class _Process:
+    """A fitted Gaussian process.
 
-    It explains the logarithm of the throughput, which has the scale of the scores when both have
-    the same spread within tasks.
+    Attributes
+    ----------
+    shared, of_task
+        What each leaf of each tree is worth, float64 `t x leaves`, in any task and in those seen.
+    spread
+        Standard deviation of what likeness explains.
     """
+
+    shared: Floats
+    of_task: Mapping[int, Floats]
+    spread: float
+
+    def mean(self, leaves: Leaves, task: int | None) -> Scores:
+        """Add up what a program's leaves are worth; one that was never seen is worth nothing."""
+        table = self.shared if task is None else self.of_task.get(task, self.shared)
+        known = leaves < table.shape[1]
+        values = table[np.arange(len(table)), np.where(known, leaves, 0)]
+        return np.asarray((values * known).sum(1))
+
+
+def _fit(scores: Scores, throughput: Scores, leaves: Leaves, groups: Groups) -> _Process:
+    """Explain the logarithm of the throughput, scaled to the spread that scores have in a task."""
     tasks, numbers = np.unique(groups, return_inverse=True)
     scores, throughput = _centred(scores, numbers), _centred(throughput, numbers)
-    spread, spread_of_scores = np.linalg.norm(throughput), np.linalg.norm(scores)
-    scale = float(spread_of_scores / spread) if spread and spread_of_scores else 1.0
+    norms = float(np.linalg.norm(scores)), float(np.linalg.norm(throughput))
+    scale = norms[0] / norms[1] if all(norms) else 1.0
     residual = _centred(scale * throughput - scores, numbers)
     trees, width = leaves.shape[1], int(leaves.max()) + 1
     columns = leaves + width * np.arange(trees)
@@ -165,23 +199,23 @@ def _fit(
 
     count = len(scores)
     operator = LinearOperator((count, count), matvec=likeness, dtype="float64")
-    weights = cg(operator, residual, rtol=1e-6, maxiter=500)[0] / trees
-    in_any = _OF_ALL_TASKS * (shared.T @ weights).reshape(trees, width)
-    in_one = (1 - _OF_ALL_TASKS) * (own.T @ weights).reshape(len(tasks), trees, width)
-    return in_any, {int(task): in_any + part for task, part in zip(tasks, in_one, strict=True)}
+    weights = cg(operator, residual, rtol=1e-6, maxiter=500)[0]
+    spread = float(np.sqrt(max(residual @ weights, 0) / count))
+    in_any = _OF_ALL_TASKS / trees * (shared.T @ weights).reshape(trees, width)
+    in_one = (1 - _OF_ALL_TASKS) / trees * (own.T @ weights).reshape(len(tasks), trees, width)
+    by_task = {int(task): in_any + part for task, part in zip(tasks, in_one, strict=True)}
+    return _Process(in_any, by_task, spread)
+
+
+def _likeness(these: Leaves, those: Leaves) -> Floats:
+    """Return the share of trees in which two programs of a task share the leaf, `n x m`."""
+    return np.asarray((these[:, None] == those).mean(2))
 
 
 def _one_hot(columns: Leaves, width: int) -> Any:
     count, trees = columns.shape
     starts = np.arange(0, count * trees + 1, trees)
     return csr_array((np.ones(count * trees), columns.ravel(), starts), shape=(count, width))
-
-
-def _looked_up(table: Table, leaves: Leaves) -> Scores:
-    """Add up what a program's leaves are worth; a leaf that was never seen is worth nothing."""
-    known = leaves < table.shape[1]
-    values = table[np.arange(len(table)), np.where(known, leaves, 0)]
-    return np.asarray((values * known).sum(1))
 
 
 def _centred(values: Scores, numbers: Groups) -> Scores:

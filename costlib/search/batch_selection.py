@@ -1,8 +1,8 @@
 """Which candidates to measure together: good ones, doubtful ones, some by chance, not all alike.
 
 A batch is worth the sum of its scores and the number of different decisions in it, a submodular
-function that is maximised greedily (AutoTVM, NeurIPS'18, section 3.3). Where two models disagree
-about a candidate, measuring it teaches more; its score then is taken with some optimism.
+function that is maximised greedily (AutoTVM, NeurIPS'18, section 3.3). Where little is known of a
+candidate, measuring it teaches more; its score then is taken with some optimism.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ def select_batch(
     count: int,
     rng: np.random.Generator,
     *,
-    second_opinion: Floats | None = None,
-    optimism: float = 0.0,
+    uncertainty: Floats | None = None,
     diversity: float = 0.0,
     epsilon: float = 0.0,
 ) -> list[int]:
@@ -38,11 +37,8 @@ def select_batch(
         How many to choose; all if there are fewer.
     rng
         Draws the random share.
-    second_opinion
-        float64 `n`: another model's scores, on any scale.
-    optimism
-        What a candidate gains, in standard deviations of the scores, for each by which the two
-        models disagree about it.
+    uncertainty
+        float64 `n`: what is added to each score, for what may be learnt.
     diversity
         What a batch gains, in standard deviations of the scores, by a candidate all of whose
         decisions are new to it.
@@ -56,9 +52,7 @@ def select_batch(
     """
     count = min(count, len(scores))
     by_chance = int(rng.binomial(count, epsilon)) if epsilon else 0
-    values = _standardised(scores)
-    if second_opinion is not None:
-        values = values + optimism * np.abs(values - _standardised(second_opinion))
+    values = _standardised(scores if uncertainty is None else scores + uncertainty)
     chosen: list[int] = []
     new = np.ones(decisions.shape, bool)
     free = np.ones(len(scores), bool)

@@ -24,8 +24,8 @@ class SearchConfig(BaseModel):
     epsilon
         Share of a batch that is drawn at random.
     optimism
-        What it is worth, in standard deviations of the candidates' scores, that the exact model and
-        the model of schedules disagree about a candidate by one.
+        How many of its standard deviations are added to a candidate's score, so that what little
+        is known of is measured, too.
     diversity
         What a decision that no other program of the batch has made is worth, in standard
         deviations of the candidates' scores.

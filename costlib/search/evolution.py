@@ -81,19 +81,18 @@ class EvolutionarySearch(Strategy):
             _table([survivors[i] for i in rest]),
             count - len(chosen),
             rng,
-            second_opinion=self._second_opinion([survivors[i] for i in rest]),
-            optimism=self._config.optimism,
+            uncertainty=self._uncertainty([survivors[i] for i in rest]),
             diversity=self._config.diversity,
             epsilon=self._config.epsilon,
         )
         return [survivors[i] for i in [*chosen, *(int(rest[i]) for i in more)]]
 
-    def _second_opinion(self, proposals: Sequence[Proposal]) -> Floats | None:
-        """Scores by the model of schedules, where they are looked at."""
-        if not (proposals and self._config.optimism and self._model.drafts):
+    def _uncertainty(self, proposals: Sequence[Proposal]) -> Floats | None:
+        """How far scores may be off, as far as the search is optimistic about that."""
+        if not (proposals and self._config.optimism):
             return None
-        schedules = join([proposal.schedule for proposal in proposals])
-        return self._model.draft_scores(self._number, schedules)
+        statements = join([proposal.statements for proposal in proposals])
+        return self._config.optimism * self._model.uncertainty(self._number, statements)
 
     def observe(self, proposals: Sequence[Proposal], measurements: Sequence[Measurement]) -> None:
         """Learn what was measured, about the sketches too."""

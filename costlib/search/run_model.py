@@ -66,6 +66,10 @@ class RunModel:
         """Score lowered programs of a task; float64 `n`."""
         return self._exact.predict(statements, task)
 
+    def uncertainty(self, task: int, statements: FeatureBatch) -> Floats:
+        """Return how far the scores of lowered programs of a task may be off; float64 `n`."""
+        return self._exact.uncertainty(statements, task)
+
     def draft_scores(self, task: int, schedules: FeatureBatch) -> Floats:
         """Score a task's programs by their schedules; float64 `n`, 0 without a model of those."""
         if self._draft is None:

@@ -67,12 +67,11 @@ def test_without_diversity_the_best_are_chosen() -> None:
     assert select_batch(scores, np.zeros((4, 2), "int64"), 3, rng) == [3, 0, 2]
 
 
-def test_optimism_prefers_what_models_disagree_about() -> None:
+def test_optimism_prefers_what_little_is_known_of() -> None:
     scores = np.array([1.0, 0.9, 0.0, 0.0])
-    other = np.array([1.0, -1.0, 0.0, 0.0])
     decisions, rng = np.zeros((4, 1), "int64"), np.random.default_rng(0)
-    assert select_batch(scores, decisions, 1, rng, second_opinion=other) == [0]
-    chosen = select_batch(scores, decisions, 1, rng, second_opinion=other, optimism=1.0)
+    assert select_batch(scores, decisions, 1, rng) == [0]
+    chosen = select_batch(scores, decisions, 1, rng, uncertainty=np.array([0.0, 0.5, 0.0, 0.0]))
     assert chosen == [1]
 
 
