@@ -16,6 +16,7 @@ from costlib.cli import (
     hardware,
     import_,
     models,
+    report,
     tasks,
     train,
     tune,
@@ -44,6 +45,7 @@ app.command("models")(models.models)
 app.command("publish")(models.publish)
 app.command("generate")(generate.generate)
 app.command("tune")(tune.tune)
+app.command("report")(report.report)
 
 
 def _print_version(wanted: bool) -> None:

@@ -15,6 +15,7 @@ from costlib.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _OPERATORS = 20
 """Operators with a bar of their own."""
@@ -23,12 +24,12 @@ _LABEL_LENGTH = 34
 
 
 def draw_coverage(dataset: Dataset, path: Path) -> Path:
-    """Draw five panels and write them as a picture.
+    """Write :func:`coverage_figure` as a picture.
 
     Parameters
     ----------
     dataset
-        The dataset; held-out tasks are not drawn.
+        The dataset.
     path
         Ends with ``.png`` or ``.svg``.
 
@@ -41,6 +42,20 @@ def draw_coverage(dataset: Dataset, path: Path) -> Path:
     """
     if path.suffix not in (".png", ".svg"):
         raise InputError(f"{path} is no name for a picture; end it with .png or .svg")
+    figure = coverage_figure(dataset)
+    with storage_errors(path):
+        figure.savefig(path, dpi=150)
+    return path
+
+
+def coverage_figure(dataset: Dataset) -> Figure:
+    """Draw five panels; held-out tasks are not drawn.
+
+    Raises
+    ------
+    InputError
+        There is nothing to draw.
+    """
     operators = coverage.by_operator(dataset)
     if operators.is_empty():
         raise InputError(f"{dataset.path} holds no measurements to draw")
@@ -65,9 +80,7 @@ def draw_coverage(dataset: Dataset, path: Path) -> Path:
         f"{name}: {operators['programs'].sum():,} measurements of {operators['tasks'].sum():,} "
         f"tasks on {len(coverage.by_hardware(dataset))} hardware"
     )
-    with storage_errors(path):
-        figure.savefig(path, dpi=150)
-    return path
+    return figure
 
 
 def _draw_operators(axes: Axes, operators: pl.DataFrame) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from costlib.data.parts import storage_errors
 from costlib.search.result import TuneResult
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def best_so_far_s(result: TuneResult, network: str) -> np.ndarray:
@@ -37,7 +41,15 @@ def best_so_far_s(result: TuneResult, network: str) -> np.ndarray:
 
 
 def draw_curve(result: TuneResult, path: Path) -> Path:
-    """Draw each network's curve beside PyTorch's latency and write a PNG picture."""
+    """Write :func:`curve_figure` as a PNG picture."""
+    figure = curve_figure(result)
+    with storage_errors(path):
+        figure.savefig(path, dpi=150)
+    return path
+
+
+def curve_figure(result: TuneResult) -> Figure:
+    """Draw each network's curve beside PyTorch's latency."""
     from matplotlib.figure import Figure
 
     count = len(result.networks)
@@ -60,6 +72,4 @@ def draw_curve(result: TuneResult, path: Path) -> Path:
         )
         axes.grid(alpha=0.3, which="both")
         axes.legend(frameon=False)
-    with storage_errors(path):
-        figure.savefig(path, dpi=150)
-    return path
+    return figure

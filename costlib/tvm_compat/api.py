@@ -55,6 +55,11 @@ def trace_from_json(instructions: Sequence[Any], decisions: Sequence[Any], sched
     tvm.s_tir.schedule.Trace.apply_json_to_schedule([list(instructions), list(decisions)], schedule)
 
 
+def schedule_steps(schedule: Any) -> list[str]:
+    """Return what was done to a schedule, a line of Python each."""
+    return [str(line) for line in schedule.trace.simplified(remove_postproc=False).as_python()]
+
+
 def build_library(mod: Any, target: Any, path: Path, *, keep_layout: bool = False) -> None:
     """Compile a scheduled module to a shared library, the way MetaSchedule's builder does.
 

@@ -1,0 +1,36 @@
+"""``costlib report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from costlib.cli.output import Json, print_json
+
+
+def report(
+    target: Annotated[
+        str, typer.Argument(help="The folder of a run, a dataset or a bundle; or a bundle's name.")
+    ],
+    out: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
+    figures: Annotated[
+        Path | None, typer.Option(help="Also save its pictures there, as PNG and SVG.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write a page about a run, a dataset or a bundle that opens in any browser, offline.
+
+    Example: `costlib report runs/bert_tiny --out bert_tiny.html`
+    """
+    from costlib.report import report as describe
+    from costlib.report.page import save_page, save_pictures
+
+    page = describe(target)
+    save_page(page, out)
+    pictures = save_pictures(page, figures) if figures is not None else []
+    if as_json:
+        print_json({"page": str(out), "figures": [str(file) for file in pictures]})
+    else:
+        typer.echo(f"written: {out}")

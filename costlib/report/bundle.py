@@ -1,0 +1,113 @@
+"""The report of a bundle."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from costlib.hub.bundle import Bundle
+from costlib.report.page import Page, Picture, Section, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_FIGURES = ("top1", "top5", "top10", "pairwise_accuracy", "rank_correlation")
+_NAMES = ("top-1", "top-5", "top-10", "pairs in order", "rank correlation")
+
+
+def bundle_report(bundle: Bundle) -> Page:
+    """Describe a bundle: what it was trained on and how well it ranks what it has not seen."""
+    manifest, metrics = bundle.manifest, bundle.manifest.metrics
+    data = manifest.trained_on
+    parts = {"all": metrics, **metrics.get("networks", {})}
+    models = {manifest.model_kind: metrics}
+    if "draft" in metrics:
+        models[f"{manifest.draft_kind}, a first look"] = metrics["draft"]
+    sections = [
+        Section(
+            "How well it ranks",
+            f"Judged on {len(data.held_out)} tasks that it was not trained on. Top-k is the "
+            "share of a task's best throughput that the best of the first k programs reaches.",
+            [
+                Table(
+                    ("model", *(f">{name}" for name in _NAMES)),
+                    [[name, *_row(found)] for name, found in models.items()],
+                ),
+                Picture("ranking", "top-1 and top-5 of each network", _ranking_figure(parts)),
+                Table(
+                    ("network", *(f">{name}" for name in _NAMES)),
+                    [[name, *_row(found)] for name, found in parts.items()],
+                ),
+            ],
+        )
+    ]
+    if "directions" in metrics:
+        rows = [[k.replace("_", " "), _text(v)] for k, v in metrics["directions"].items()]
+        text = "Which change of a program pays most, against MetaSchedule's fixed probabilities."
+        sections.append(Section("Mutation directions", text, [Table(("figure", ">value"), rows)]))
+    if bundle.priors is not None:
+        text = f"The best known programs to start from: {len(bundle.priors):,}."
+        sections.append(Section("Prior bank", text))
+    sections += [
+        Section(
+            "Hardware",
+            parts=[
+                Table(
+                    ("hardware", "model", ">cores", ">vector bits"),
+                    [
+                        (e.hardware.hardware_id, e.hardware.model, e.hardware.num_cores,
+                         e.hardware.vector_bits)
+                        for e in manifest.hardware
+                    ],
+                )
+            ],
+        ),
+        Section(
+            "Files",
+            "Each is checked against its hash whenever the bundle is loaded.",
+            [Table(("file", "SHA-256"), list(manifest.files.items()))],
+        ),
+    ]  # fmt: skip
+    return Page(
+        title=f"Bundle {manifest.name}",
+        text=f"Made with: {manifest.command}",
+        facts=[
+            ("model", manifest.model_kind),
+            ("programs", f"{data.programs:,}"),
+            ("tasks", f"{data.tasks:,}"),
+            ("dataset", data.dataset),
+            ("features", manifest.feature_version),
+            ("made", manifest.created[:10]),
+        ],
+        sections=sections,
+    )
+
+
+def _row(metrics: dict[str, Any]) -> list[str]:
+    return [_text(metrics.get(name)) for name in _FIGURES]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return "-" if value is None else str(value)
+
+
+def _ranking_figure(parts: dict[str, dict[str, Any]]) -> Figure:
+    """Draw top-1 and top-5 beside what a random choice reaches."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 0.9 + 0.5 * len(parts)), layout="constrained")
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, name, title in zip(panels, ("top1", "top5"), ("top-1", "top-5"), strict=True):
+        places = range(len(parts))
+        axes.barh(places, [part[name] for part in parts.values()], label="model")
+        random = [part[f"random_{name}"] for part in parts.values()]
+        axes.plot(random, places, "|", ms=14, mew=2, color="tab:orange", label="random choice")
+        axes.set_yticks(places, list(parts))
+        axes.set(title=title, xlim=(0, 1))
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].invert_yaxis()
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False
+    )
+    return figure

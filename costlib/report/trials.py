@@ -1,0 +1,169 @@
+"""What a run's trials came to: the frames and figures behind its report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from costlib.schema import Origin, Status
+from costlib.search.result import TaskResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_PANELS = 12
+"""Tasks with a panel of their own."""
+
+_COLUMNS = 3
+
+
+def with_progress(trials: pl.DataFrame) -> pl.DataFrame:
+    """Order measurements by time and say which were a task's best so far.
+
+    Parameters
+    ----------
+    trials
+        Rows of a dataset's measurements.
+
+    Returns
+    -------
+    polars.DataFrame
+        The rows with ``trial`` (1 is the task's first), ``best_s`` (its best latency up to then,
+        null before the first) and ``is_better`` (whether this one became the best).
+    """
+    latency_s = pl.col("latency_s").fill_null(float("inf"))
+    ordered = trials.sort("measured_at", maintain_order=True)
+    best = latency_s.cum_min().over("workload_id")
+    before = best.shift(1).over("workload_id")
+    return ordered.with_columns(
+        trial=pl.int_range(1, pl.len() + 1).over("workload_id"),
+        best_s=pl.when(best.is_finite()).then(best),
+        is_better=latency_s < before.fill_null(float("inf")),
+    )
+
+
+def by_origin(trials: pl.DataFrame) -> pl.DataFrame:
+    """Return what each source of programs gave, most trials first.
+
+    Parameters
+    ----------
+    trials
+        See :func:`with_progress`.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``origin``, ``trials``, ``failed``, ``better`` (trials that became their task's best),
+        ``final`` (tasks whose last best is of it) and ``median_ratio`` (median of latency / the
+        task's best at the end).
+    """
+    failed = pl.col("status") != str(Status.OK)
+    last = trials.filter("is_better").group_by("workload_id").agg(pl.col("origin").last())
+    final = last.group_by("origin").agg(final=pl.len())
+    ratio = pl.col("latency_s") / pl.col("latency_s").min().over("workload_id")
+    return (
+        trials.with_columns(ratio=ratio)
+        .group_by("origin")
+        .agg(
+            trials=pl.len(),
+            failed=failed.sum(),
+            better=pl.col("is_better").sum(),
+            median_ratio=pl.col("ratio").median(),
+        )
+        .join(final, on="origin", how="left")
+        .with_columns(pl.col("final").fill_null(0))
+        .sort(["trials", "origin"], descending=[True, False])
+    )
+
+
+def tasks_figure(trials: pl.DataFrame, tasks: Sequence[TaskResult]) -> Figure:
+    """Draw each trial of the first tasks, by its origin, and the best so far.
+
+    Parameters
+    ----------
+    trials
+        See :func:`with_progress`.
+    tasks
+        The most important first.
+    """
+    from matplotlib.figure import Figure
+
+    shown = [task for task in tasks if task.trials][:_PANELS]
+    columns = min(_COLUMNS, max(len(shown), 1))
+    rows = -(-max(len(shown), 1) // columns)
+    figure = Figure(figsize=(3.2 * columns, 2.6 * rows), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes, task in zip(panels, shown, strict=False):
+        _draw_task(axes, trials.filter(workload_id=task.workload_id), task)
+    for axes in panels[len(shown) :]:
+        axes.set_axis_off()
+    handles = {}
+    for axes in panels:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles[label] = handle
+    if handles:
+        figure.legend(
+            list(handles.values()),
+            list(handles),
+            loc="outside lower center",
+            ncols=6,
+            frameon=False,
+        )
+    return figure
+
+
+def _draw_task(axes: Axes, trials: pl.DataFrame, task: TaskResult) -> None:
+    for number, origin in enumerate(Origin):
+        own = trials.filter(pl.col("origin") == str(origin), pl.col("latency_s").is_not_null())
+        if len(own):
+            latency_us = own["latency_s"].to_numpy() * 1e6
+            colour = f"C{number}"
+            axes.plot(own["trial"].to_numpy(), latency_us, ".", color=colour, label=str(origin))
+    known = trials.filter(pl.col("best_s").is_not_null())
+    axes.step(
+        known["trial"].to_numpy(),
+        known["best_s"].to_numpy() * 1e6,
+        where="post",
+        color="tab:gray",
+        lw=1,
+        label="best so far",
+    )
+    axes.set_title(task.name if len(task.name) <= 36 else f"{task.name[:35]}…", fontsize=8)
+    axes.set(xlabel="trial", ylabel="µs", yscale="log")
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("")
+    axes.tick_params(labelsize=7, which="both")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def spending_figure(tasks: Sequence[TaskResult]) -> Figure:
+    """Draw where trials went beside where time is spent, before tuning and after."""
+    from matplotlib.figure import Figure
+
+    shown = list(tasks)[: 2 * _PANELS]
+    before, after = (
+        np.array([(latency_s or 0) * sum(task.calls.values()) for task, latency_s in pairs])
+        for pairs in (
+            [(task, task.latency_before_s) for task in shown],
+            [(task, task.latency_after_s or task.latency_before_s) for task in shown],
+        )
+    )
+    trials = np.array([task.trials for task in shown], "float64")
+    figure = Figure(figsize=(9, 1.6 + 0.42 * len(shown)), layout="constrained")
+    axes = figure.subplots()
+    places = np.arange(len(shown))
+    parts = (("time before", before), ("time after", after), ("trials", trials))
+    for number, (label, values) in enumerate(parts):
+        share = 100 * values / max(values.sum(), 1e-30)
+        axes.barh(places + 0.27 * (number - 1), share, height=0.25, label=label)
+    names = [t.name if len(t.name) <= 42 else f"{t.name[:41]}…" for t in shown]
+    axes.set_yticks(places, names, fontsize=8)
+    axes.invert_yaxis()
+    axes.set(xlabel="share of all tasks (%)")
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
