@@ -78,11 +78,16 @@ def concatenate(stores: Sequence[Floats], context: Floats) -> FeatureBatch:
     return FeatureBatch(np.concatenate(stores), offsets, context)
 
 
-def select(batch: FeatureBatch, chosen: np.ndarray[Any, np.dtype[np.bool_]]) -> FeatureBatch:
-    """Keep the programs where ``chosen``, bool `n`, is true."""
-    counts = np.diff(batch.offsets)
-    offsets = np.concatenate([[0], np.cumsum(counts[chosen])]).astype("int64")
-    return FeatureBatch(batch.stores[np.repeat(chosen, counts)], offsets, batch.context[chosen])
+def select(batch: FeatureBatch, chosen: np.ndarray[Any, Any]) -> FeatureBatch:
+    """Take programs: those where ``chosen``, bool `n`, is true, or those it numbers, in its order.
+
+    A program that is numbered twice is there twice.
+    """
+    rows = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
+    starts, counts = batch.offsets[rows], np.diff(batch.offsets)[rows]
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype("int64")
+    stores = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], counts)
+    return FeatureBatch(batch.stores[stores], offsets, batch.context[rows])
 
 
 def join(batches: Sequence[FeatureBatch]) -> FeatureBatch:

@@ -130,15 +130,20 @@ class DirectionModel:
         logits = self._log_odds(self._classifier, batch.pooled())
         return _softmax(logits, allowed, self._temperature)
 
-    def expected_gains(self, batch: FeatureBatch) -> Floats:
-        """Return the log of the speed-up to expect of each direction, float64 `n x d`."""
+    def expected_gains(
+        self, batch: FeatureBatch, allowed: np.ndarray[Any, np.dtype[np.bool_]]
+    ) -> Floats:
+        """Return the log of the speed-up to expect of each direction, float64 `n x d`.
+
+        It is 0 for a direction that no program allows.
+        """
         assert self._gains is not None, "fit or load the model first"
         columns = batch.pooled()
-        predicted = [
-            self._gains.predict(_with_direction(columns, np.full(len(columns), direction)))
-            for direction in range(len(DIRECTIONS))
-        ]
-        return np.column_stack(predicted).astype("float64")
+        gains = np.zeros(allowed.shape)
+        for direction in np.flatnonzero(allowed.any(0)):
+            given = np.full(len(columns), direction)
+            gains[:, direction] = self._gains.predict(_with_direction(columns, given))
+        return gains
 
     def save(self, folder: Path) -> None:
         """Write the trees and the settings into an existing folder."""

@@ -95,7 +95,7 @@ class RunModel:
         if self._directions is None:
             return stock_probabilities(allowed)
         likely = self._directions.probabilities(schedules, allowed)
-        gains = self._directions.expected_gains(schedules)
+        gains = self._directions.expected_gains(schedules, allowed)
         gains -= np.where(allowed, gains, -np.inf).max(1, keepdims=True, initial=-1e9)
         chances = (likely + _LEAST_CHANCE) * np.exp(gains / self._config.direction_temperature)
         chances = np.where(allowed, np.maximum(chances, _LEAST_CHANCE), 0)

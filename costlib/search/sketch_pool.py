@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from costlib.features.batch import FeatureBatch
+from costlib.features.batch import FeatureBatch, join, select
 from costlib.features.schedule import ScheduleEncoder
 from costlib.features.vector_encoder import VectorEncoder
 from costlib.models.direction import DIRECTIONS
@@ -88,43 +88,61 @@ class SketchPool:
         """
         missing = max(0, size - len(start))
         people = _distinct(np.concatenate([start, self.vectors.random(missing, rng)]))
+        schedules = self.encode(people)
         if score is None:
             parents = rng.integers(len(start) or len(people), size=size)
-            children = self._children(people, parents, crossover, guide, rng)
+            children = self._children(people, schedules, parents, crossover, guide, rng)
             people = _distinct(np.concatenate([people, children]))
             return rng.permutation(people), np.zeros(len(people))
-        scores = score(self.encode(people))
+        scores = score(schedules)
         for _ in range(generations if self._allowed.any() else 0):
             parents = _by_rank(scores, size, rng)
-            children = self._children(people, parents, crossover, guide, rng)
-            people = _distinct(np.concatenate([people, children]))
-            scores = score(self.encode(people))
+            children = self._children(people, schedules, parents, crossover, guide, rng)
+            children = _distinct(np.concatenate([people, children]))[len(people) :]
+            if len(children) == 0:
+                continue
+            born = self.encode(children)
+            people = np.concatenate([people, children])
+            scores = np.concatenate([scores, score(born)])
             best = np.argsort(-scores, kind="stable")[:size]
-            people, scores = people[best], scores[best]
+            people, scores, schedules = (
+                people[best],
+                scores[best],
+                select(join([schedules, born]), best),
+            )
         order = np.argsort(-scores, kind="stable")
         return people[order], scores[order]
 
     def _children(
         self,
         people: Integers,
+        schedules: FeatureBatch,
         parents: Integers,
         crossover: float,
         guide: Guide,
         rng: np.random.Generator,
     ) -> Integers:
         """Return a child of each parent: a mutation, or its mixture with another parent."""
-        children = self._mutate(people[parents], guide, rng)
+        children = self._mutate(people, schedules, parents, guide, rng)
         both = rng.random(len(parents)) < crossover
         others = people[rng.permutation(parents)]
         children[both] = self.vectors.crossover(people[parents], others, rng)[both]
         return children
 
-    def _mutate(self, parents: Integers, guide: Guide, rng: np.random.Generator) -> Integers:
-        allowed = np.tile(self._allowed, (len(parents), 1))
-        chances = guide(self.encode(parents), allowed)
+    def _mutate(
+        self,
+        people: Integers,
+        schedules: FeatureBatch,
+        parents: Integers,
+        guide: Guide,
+        rng: np.random.Generator,
+    ) -> Integers:
+        asked, places = np.unique(parents, return_inverse=True)
+        allowed = np.tile(self._allowed, (len(asked), 1))
+        chances = guide(select(schedules, asked), allowed)[places]
         drawn = rng.random((len(parents), 1)) * chances.sum(1, keepdims=True)
         directions = np.minimum((chances.cumsum(1) < drawn).sum(1), len(DIRECTIONS) - 1)
-        return self.vectors.mutate(parents, [DIRECTIONS[d] for d in directions], rng)
+        return self.vectors.mutate(people[parents], [DIRECTIONS[d] for d in directions], rng)
 
 
 def _distinct(vectors: Integers) -> Integers:

@@ -168,18 +168,14 @@ class Strategy(ABC):
         """Compute the features of lowered programs, and their scores."""
         if not candidates:
             return []
-        schedules = [candidate.schedule for candidate, _ in candidates]
-        batch = lowered_batch(self.space.context, schedules, self.task.flops, self._hardware)
+        lowered = [candidate.schedule for candidate, _ in candidates]
+        batch = lowered_batch(self.space.context, lowered, self.task.flops, self._hardware)
+        scores = self._model.scores(self._number, batch)
+        schedules = self.schedules([candidate.program for candidate, _ in candidates])
         return [
-            Proposal(
-                candidate,
-                origin,
-                float(score),
-                one,
-                self.schedules([candidate.program]),
-            )
-            for (candidate, origin), score, one in zip(
-                candidates, self._model.scores(self._number, batch), batch.split(), strict=True
+            Proposal(candidate, origin, float(score), statements, schedule)
+            for (candidate, origin), score, statements, schedule in zip(
+                candidates, scores, batch.split(), schedules.split(), strict=True
             )
         ]
 

@@ -203,8 +203,9 @@ def evaluate_directions(model: DirectionModel, data: DirectionData) -> Direction
     gains, allowed = data.gains[rows], allowed[rows]
     every = np.arange(len(gains))
     best = np.nanargmax(gains, 1)
-    chances = model.probabilities(data.batch, ~np.isnan(data.gains))[rows]
-    expected = np.where(allowed, model.expected_gains(data.batch)[rows], -np.inf)
+    known = ~np.isnan(data.gains)
+    chances = model.probabilities(data.batch, known)[rows]
+    expected = np.where(allowed, model.expected_gains(data.batch, known)[rows], -np.inf)
     stock = stock_probabilities(allowed)
     likeliest = chances.argmax(1)
     return DirectionMetrics(

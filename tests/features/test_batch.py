@@ -52,3 +52,7 @@ def test_some_programs_of_a_batch() -> None:
     np.testing.assert_array_equal(some.offsets, expected.offsets)
     np.testing.assert_array_equal(some.context, expected.context)
     assert len(select(some, np.zeros(2, bool))) == 0
+    turned = select(some, np.array([1, 0, 1]))
+    np.testing.assert_array_equal(turned.stores, np.concatenate([stores[2], stores[0], stores[2]]))
+    np.testing.assert_array_equal(turned.offsets, [0, 4, 6, 10])
+    np.testing.assert_array_equal(turned.context, context[[2, 0, 2]])
