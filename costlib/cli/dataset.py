@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Look after datasets.", no_args_is_help=True)
 
 Folder = Annotated[Path, typer.Argument(help="The dataset's folder.")]
+Place = Annotated[str, typer.Argument(help="The dataset's folder or address.")]
 NewFolder = Annotated[Path, typer.Option(help="Folder of the new dataset.")]
 
 _MAX_ROWS = 30
@@ -25,7 +26,7 @@ _MAX_ROWS = 30
 
 @app.command("info")
 def info(
-    path: Folder,
+    path: Place,
     plot: Annotated[
         Path | None, typer.Option(help="Also draw the coverage into this .png or .svg file.")
     ] = None,
@@ -54,7 +55,7 @@ def info(
 
 
 @app.command("verify")
-def verify(path: Folder, as_json: Json = False) -> None:
+def verify(path: Place, as_json: Json = False) -> None:
     """Prove a dataset sound, or name what is not; exits with 1 if anything is wrong.
 
     Example: `costlib dataset verify datasets/zoo`
@@ -74,7 +75,7 @@ def verify(path: Folder, as_json: Json = False) -> None:
 
 @app.command("merge")
 def merge(
-    paths: Annotated[list[Path], typer.Argument(help="The datasets' folders.")],
+    paths: Annotated[list[str], typer.Argument(help="The datasets' folders or addresses.")],
     out: NewFolder,
     as_json: Json = False,
 ) -> None:
@@ -123,7 +124,7 @@ def compact(path: Folder, as_json: Json = False) -> None:
 
 @app.command("sample")
 def sample(
-    path: Folder,
+    path: Place,
     out: NewFolder,
     programs_per_task: Annotated[
         int, typer.Option(help="At most this many programs of each task on each hardware.")

@@ -11,7 +11,7 @@ from costlib.cli.output import Json, print_json
 
 
 def export(
-    dataset: Annotated[Path, typer.Argument(help="The dataset's folder.")],
+    dataset: Annotated[str, typer.Argument(help="The dataset's folder or address.")],
     metaschedule: Annotated[
         Path, typer.Option(help="Folder for the database, which stock TVM opens.")
     ],

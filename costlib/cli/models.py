@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -40,21 +41,32 @@ def models(
 
 
 def publish(
-    bundle: Annotated[str, typer.Argument(help="A bundle's name or folder.")],
+    what: Annotated[str, typer.Argument(help="A bundle's name or folder, or a dataset's folder.")],
     to: Annotated[
-        str, typer.Option(help="A folder, `hf://user/name`, `s3://bucket/name` or the like.")
+        str,
+        typer.Option(
+            help="`hf://user/name`, `s3://bucket/name` or the like; for a bundle, a folder, too."
+        ),
     ],
     as_json: Json = False,
 ) -> None:
-    """Copy a bundle to where others can load it from.
+    """Copy a bundle or a dataset to where others can load it from.
 
     Example: `costlib publish my-bundle --to hf://me/my-bundle`
     """
+    from costlib.data.dataset import Dataset
+    from costlib.data.manifest import MANIFEST
+    from costlib.data.remote import publish_dataset
     from costlib.hub import load_pretrained
-    from costlib.hub.remote import publish as run
+    from costlib.hub.remote import publish as publish_bundle
 
-    address = run(load_pretrained(bundle), to)
-    if as_json:
-        print_json({"bundle": address})
+    if (Path(what) / MANIFEST).is_file():
+        kind, use = "dataset", "costlib train"
+        address = publish_dataset(Dataset.open(what), to)
     else:
-        typer.echo(f"published; `costlib tune NETWORK --pretrained {address}` loads it")
+        kind, use = "bundle", "costlib tune NETWORK --pretrained"
+        address = publish_bundle(load_pretrained(what), to)
+    if as_json:
+        print_json({kind: address})
+    else:
+        typer.echo(f"published; `{use} {address}` loads it")

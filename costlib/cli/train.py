@@ -12,7 +12,7 @@ from costlib.cli.output import Json, print_json, print_table, progress_bar
 
 
 def train(
-    dataset: Annotated[Path, typer.Argument(help="The dataset's folder.")],
+    dataset: Annotated[str, typer.Argument(help="The dataset's folder or address.")],
     out: Annotated[Path, typer.Option(help="The bundle's folder; an existing one is replaced.")],
     model: Annotated[str, typer.Option(help="The kind of model.")] = "gbdt",
     hardware: Annotated[
@@ -67,8 +67,10 @@ def train(
 def evaluate(
     bundle: Annotated[str, typer.Argument(help="A bundle's name or folder.")],
     dataset: Annotated[
-        Path | None,
-        typer.Argument(help="The dataset's folder; the one it was trained on, if it is shipped."),
+        str | None,
+        typer.Argument(
+            help="The dataset's folder or address; the one it was trained on, if it is shipped."
+        ),
     ] = None,
     hardware: Annotated[
         str | None, typer.Option(help="Id of the hardware to judge held-out networks on.")

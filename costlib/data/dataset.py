@@ -33,6 +33,7 @@ import pyarrow as pa
 from costlib.data import parts
 from costlib.data.listing import list_parts
 from costlib.data.manifest import MANIFEST, DatasetInfo, HardwareFile, read_hardware, read_info
+from costlib.data.remote import fetch_dataset, is_url
 from costlib.errors import DatasetError, UnknownNameError
 from costlib.hardware import Hardware
 from costlib.schema import PARTITIONED, TABLES, CanaryTimes
@@ -99,11 +100,20 @@ class Dataset:
     def open(cls, path: str | Path) -> Dataset:
         """Open a dataset that exists.
 
+        Parameters
+        ----------
+        path
+            Its folder, or the address of a published one, which is fetched to be read.
+
         Raises
         ------
         DatasetError
             There is none, or it cannot be read, or its schema version is another.
+        HubError
+            It is elsewhere, cannot be reached, and was never fetched.
         """
+        if is_url(path):
+            path = fetch_dataset(str(path))
         path = Path(path)
         return cls(path, read_info(path))
 

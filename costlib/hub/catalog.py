@@ -5,9 +5,10 @@ from __future__ import annotations
 import fnmatch
 from pathlib import Path
 
+from costlib.data.remote import is_url
 from costlib.errors import BundleError, UnknownNameError
 from costlib.hub.bundle import MANIFEST, Bundle
-from costlib.hub.remote import fetch, is_url
+from costlib.hub.remote import fetch
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 

@@ -7,30 +7,19 @@ checked against the manifest's hashes like those of any bundle.
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from costlib.data.parts import storage_errors
-from costlib.errors import BundleError, HubError, StorageError
+from costlib.data.remote import HF, cache, filesystem, is_url, remote_errors
+from costlib.errors import BundleError, HubError
 from costlib.hub.bundle import CARD, MANIFEST, Bundle, read_manifest
 from costlib.identity import content_id
 
-CACHE_VARIABLE = "COSTLIB_CACHE"
-"""Environment variable with the folder of the cache; ``~/.cache/costlib`` by default."""
-
-_HF = "hf://"
-
 _log = logging.getLogger(__name__)
-
-
-def is_url(name: str) -> bool:
-    """Whether a bundle's name is an address, such as ``hf://user/name`` or ``s3://bucket/name``."""
-    return "://" in name
 
 
 def publish(bundle: Bundle, to: str) -> str:
@@ -59,14 +48,14 @@ def publish(bundle: Bundle, to: str) -> str:
     BundleError
         The folder holds something else.
     """
-    if to.startswith(_HF):
+    if to.startswith(HF):
         with _hub_errors(to):
             from huggingface_hub import HfApi
 
             api = HfApi()
-            api.create_repo(to.removeprefix(_HF), exist_ok=True)
+            api.create_repo(to.removeprefix(HF), exist_ok=True)
             api.upload_folder(
-                repo_id=to.removeprefix(_HF),
+                repo_id=to.removeprefix(HF),
                 folder_path=bundle.path,
                 commit_message=f"{bundle.name}, made by costlib {bundle.manifest.costlib_version}",
             )
@@ -74,7 +63,7 @@ def publish(bundle: Bundle, to: str) -> str:
     if not is_url(to):
         return str(_copy(bundle, Path(to)))
     with _hub_errors(to):
-        files, root = _filesystem(to)
+        files, root = filesystem(to)
         for name in [*bundle.manifest.files, CARD, MANIFEST]:
             files.makedirs(f"{root}/{name}".rpartition("/")[0], exist_ok=True)
             files.put_file(str(bundle.path / name), f"{root}/{name}")
@@ -91,7 +80,7 @@ def fetch(url: str) -> Path:
     BundleError
         There is none, or it is damaged.
     """
-    cached = _cache() / "bundles" / content_id(url)
+    cached = cache() / "bundles" / content_id(url)
     with storage_errors(cached):
         cached.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix=".fetching-", dir=cached.parent))
@@ -109,13 +98,13 @@ def fetch(url: str) -> Path:
 
 def _download(url: str, scratch: Path, cached: Path) -> None:
     """Fetch a bundle into ``scratch`` and let it take the place of ``cached`` if it differs."""
-    if url.startswith(_HF):
+    if url.startswith(HF):
         from huggingface_hub import snapshot_download
 
-        snapshot_download(url.removeprefix(_HF), local_dir=scratch)
+        snapshot_download(url.removeprefix(HF), local_dir=scratch)
         shutil.rmtree(scratch / ".cache", ignore_errors=True)
     else:
-        files, root = _filesystem(url)
+        files, root = filesystem(url)
         files.get_file(f"{root}/{MANIFEST}", str(scratch / MANIFEST))
         if _same(scratch / MANIFEST, cached / MANIFEST):
             return
@@ -145,32 +134,14 @@ def _copy(bundle: Bundle, to: Path) -> Path:
     return to
 
 
-def _filesystem(url: str) -> tuple[Any, str]:
-    from fsspec.core import url_to_fs
-
-    files, root = url_to_fs(url)
-    return files, str(root).rstrip("/")
-
-
 def _same(one: Path, other: Path) -> bool:
     return other.is_file() and one.read_bytes() == other.read_bytes()
 
 
-def _cache() -> Path:
-    return Path(os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "costlib")
-
-
 @contextmanager
 def _hub_errors(url: str) -> Iterator[None]:
-    """Turn whatever the libraries beneath raise into a :class:`HubError` about ``url``."""
-    try:
-        yield
-    except (BundleError, StorageError):
-        raise
-    except FileNotFoundError:
-        raise BundleError(f"there is no bundle at {url}: {MANIFEST} is missing") from None
-    except ImportError as error:
-        raise HubError(f"{url} needs a package that is not installed: {error}") from None
-    except Exception as error:
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
-        raise HubError(f"{url} cannot be reached: {reason}") from None
+    with remote_errors(url):
+        try:
+            yield
+        except FileNotFoundError:
+            raise BundleError(f"there is no bundle at {url}: {MANIFEST} is missing") from None

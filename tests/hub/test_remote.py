@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from costlib.data.remote import CACHE_VARIABLE
 from costlib.errors import BundleError, HubError
 from costlib.hub import Bundle, load_pretrained, remote
 from costlib.hub.bundle import MANIFEST
-from costlib.hub.remote import CACHE_VARIABLE, fetch, publish
+from costlib.hub.remote import fetch, publish
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +52,7 @@ def test_offline_once_cached(
     def offline(_: str) -> None:
         raise ConnectionError("network is unreachable")
 
-    monkeypatch.setattr(remote, "_filesystem", offline)
+    monkeypatch.setattr(remote, "filesystem", offline)
     assert fetch(url) == folder
     assert "copy fetched before" in caplog.text
     Bundle.load(folder)
