@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Annotated
 
 import typer
@@ -21,7 +22,9 @@ from costlib.cli import (
     train,
     tune,
 )
-from costlib.errors import CostlibError, StorageError
+from costlib.errors import CostlibError, InputError, StorageError
+
+_log = logging.getLogger("costlib")
 
 app = typer.Typer(
     name="costlib",
@@ -29,7 +32,6 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("doctor")(doctor.doctor)
@@ -60,8 +62,19 @@ def _root(
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Show results and errors, nothing else.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show where an error comes from, too.")
+    ] = False,
 ) -> None:
     """Tune tensor programs for Apache TVM with pretrained cost models."""
+    if quiet and verbose:
+        raise InputError("--quiet and --verbose contradict each other; choose one")
+    if verbose:
+        logging.basicConfig(format="%(name)s: %(message)s")
+    _log.setLevel(logging.ERROR if quiet else logging.DEBUG if verbose else logging.NOTSET)
 
 
 def run() -> int:
@@ -79,5 +92,6 @@ def run() -> int:
 
 
 def _fail(message: str, code: int) -> int:
+    _log.debug("where it comes from", exc_info=True)
     typer.echo(f"costlib: {message}", err=True)
     return code

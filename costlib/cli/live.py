@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from costlib.cli.output import milliseconds
+from costlib.cli.output import milliseconds, side_console
 
 if TYPE_CHECKING:
     from costlib.search.result import TuneProgress
@@ -21,7 +21,7 @@ class LiveTuning:
     """Shows the stage, the trials done and each task's best latency while a run goes on."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True)
+        self._console = side_console()
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress, TaskID
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value on stdout, for machines.")]
@@ -35,6 +37,14 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
     Console().print(table)
 
 
+def side_console() -> Console:
+    """Return stderr for what accompanies a result; nothing is shown with ``--quiet``."""
+    from rich.console import Console
+
+    quiet = not logging.getLogger("costlib").isEnabledFor(logging.WARNING)
+    return Console(stderr=True, quiet=quiet)
+
+
 def milliseconds(seconds: float | None) -> str:
     """Format a latency, ``-`` if there is none."""
     return "-" if seconds is None else f"{seconds * 1e3:.3f} ms"
@@ -43,7 +53,6 @@ def milliseconds(seconds: float | None) -> str:
 @contextmanager
 def progress_bar(description: str) -> Iterator[tuple[Progress, TaskID]]:
     """Show a progress bar with an estimate of the time left, on stderr if that is a terminal."""
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -60,6 +69,7 @@ def progress_bar(description: str) -> Iterator[tuple[Progress, TaskID]]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    console = side_console()
+    disable = console.quiet or not console.is_terminal
+    with Progress(*columns, console=console, disable=disable) as progress:
         yield progress, progress.add_task(description, total=None)

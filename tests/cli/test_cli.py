@@ -23,6 +23,7 @@ COMMANDS = (
     ("evaluate",),
     ("models",),
     ("tune",),
+    ("report",),
 )
 
 
@@ -50,6 +51,30 @@ def test_version() -> None:
     import costlib as package
 
     assert costlib("--version").stdout.strip() == f"costlib {package.__version__}"
+
+
+def test_quiet_and_verbose(tmp_path: Path) -> None:
+    plain = costlib("dataset", "info", tmp_path / "none")
+    assert plain.returncode and plain.stderr.count("\n") == 1
+    verbose = costlib("--verbose", "dataset", "info", tmp_path / "none")
+    assert verbose.returncode == plain.returncode
+    assert "Traceback" in verbose.stderr and plain.stderr in verbose.stderr
+    quiet = costlib("--quiet", "dataset", "info", tmp_path / "none")
+    assert quiet.stderr == plain.stderr
+    assert "contradict" in costlib("--quiet", "--verbose", "models").stderr
+
+
+def test_quiet_shows_no_stages(tmp_path: Path) -> None:
+    arguments = ("tune", "matmul 32 32 32", "--trials", 1, "--out", tmp_path / "run", "--json")
+    loud = costlib(*arguments)
+    assert "tuning" in loud.stderr and json.loads(loud.stdout)
+    quiet = costlib("--quiet", *arguments, "--resume")
+    assert not quiet.stderr and json.loads(quiet.stdout)
+
+
+def test_shells_can_complete() -> None:
+    script = costlib("--show-completion", "bash")
+    assert script.returncode == 0 and "COMPLETE" in script.stdout.upper()
 
 
 def test_hardware() -> None:
