@@ -41,7 +41,7 @@ def train(
     Parameters
     ----------
     dataset
-        A dataset or its folder.
+        A dataset, its folder or its address.
     out
         The bundle's folder; an existing bundle is replaced.
     kind, hardware, held_out_share, seed
@@ -54,6 +54,7 @@ def train(
         Called with (done, total): programs while features are computed, then the steps of the
         generator.
     """
+    source = dataset.path if isinstance(dataset, Dataset) else dataset
     dataset = dataset if isinstance(dataset, Dataset) else Dataset.open(dataset)
     fitted = fit_model(
         dataset,
@@ -86,13 +87,14 @@ def train(
             checkpoints=checkpoints,
             on_progress=None if on_progress is None else lambda i, n, _: on_progress(i, n),
         )
-    command = ["costlib", "train", str(dataset.path), "--out", str(out), "--model", kind]
+    command = ["costlib", "train", str(source), "--out", str(out), "--model", kind]
     if held_out_share is not None:
         command += ["--held-out", str(held_out_share)]
     for hardware_id in hardware or ():
         command += ["--hardware", hardware_id]
     if generator is not None:
         command += ["--generator-epochs", str(generator.epochs)]
+        command += ["--generator-width", str(generator.width)]
         if generator_from is not None:
             command += ["--generator-from", str(generator_from)]
     command += ["--seed", str(seed)]

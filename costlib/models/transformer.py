@@ -6,14 +6,17 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+_HEAD = 32
+"""Width of an attention head."""
+
 
 class GeneratorConfig(BaseModel):
     """Settings of :class:`Generator`.
 
     Attributes
     ----------
-    width, layers, heads
-        Of the transformer: 2.4 million parameters by default.
+    width, layers
+        Of the transformer: 2.4 million parameters by default. An attention head is 32 wide.
     max_tokens
         The longest sequence.
     random_programs
@@ -26,15 +29,19 @@ class GeneratorConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    width: int = 192
-    layers: int = 5
-    heads: int = 6
+    width: int = Field(192, ge=_HEAD, multiple_of=_HEAD)
+    layers: int = Field(5, ge=1)
     max_tokens: int = 256
     random_programs: int = Field(16, ge=1)
     pretrain_epochs: int = Field(1, ge=0)
     epochs: int = Field(10, ge=1)
     batch: int = 64
     learning_rate: float = 6e-4
+
+    @property
+    def heads(self) -> int:
+        """Heads of attention in each layer."""
+        return self.width // _HEAD
 
 
 def build_transformer(vocabulary: int, config: GeneratorConfig, seed: int) -> Any:

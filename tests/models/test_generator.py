@@ -10,9 +10,7 @@ from costlib.models import generator_training
 from costlib.models.generator import Generator
 from costlib.models.transformer import GeneratorConfig
 
-SMALL = GeneratorConfig(
-    width=32, layers=2, heads=2, max_tokens=16, epochs=60, batch=16, learning_rate=5e-3
-)
+SMALL = GeneratorConfig(width=32, layers=2, max_tokens=16, epochs=60, batch=16, learning_rate=5e-3)
 VOCABULARY = 12
 
 

@@ -28,7 +28,7 @@ from costlib.space.program import Program
 from costlib.training.generator import write_down
 from costlib.workloads import Task, extract_tasks
 
-TINY = GeneratorConfig(width=32, layers=1, heads=2, epochs=2, random_programs=4)
+TINY = GeneratorConfig(width=32, layers=1, epochs=2, random_programs=4)
 
 
 @pytest.fixture(scope="module")
