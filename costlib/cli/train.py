@@ -34,6 +34,12 @@ def train(
         str | None,
         typer.Option(help="A bundle whose generator is trained further, instead of a new one."),
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="Train the trees on a Dask cluster: `tcp://host:port`, or `local:N` processes."
+        ),
+    ] = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -66,6 +72,7 @@ def train(
             seed=seed,
             generator=generator,
             generator_from=generator_from,
+            cluster=cluster,
             on_progress=show,
         )
     _print_metrics(str(out), bundle.manifest.metrics, as_json)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 from collections.abc import Callable, Collection
+from contextlib import nullcontext
 from pathlib import Path
 
 from costlib.data.dataset import Dataset
@@ -13,6 +14,7 @@ from costlib.hub.catalog import load_pretrained
 from costlib.hub.collect_priors import collect_priors
 from costlib.models.transformer import GeneratorConfig
 from costlib.training.batches import chosen_hardware
+from costlib.training.cluster import connected
 from costlib.training.directions import fit_directions
 from costlib.training.fit import fit_model
 from costlib.training.generator import fit_generator
@@ -31,6 +33,7 @@ def train(
     seed: int = 0,
     generator: GeneratorConfig | None = None,
     generator_from: str | Path | None = None,
+    cluster: str | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Bundle:
     """Train a cost model, and what else a search makes use of, and save them as a bundle.
@@ -50,23 +53,28 @@ def train(
         Train a generator like this, too. Killed, it goes on from checkpoints beside ``out``.
     generator_from
         A bundle whose generator is trained further, instead of a new one.
+    cluster
+        Train the models of trees on the workers of a Dask scheduler, ``tcp://host:port``, or on
+        ``local:N`` processes; they must see the dataset at the same place.
     on_progress
         Called with (done, total): programs while features are computed, then the steps of the
         generator.
     """
     source = dataset.path if isinstance(dataset, Dataset) else dataset
     dataset = dataset if isinstance(dataset, Dataset) else Dataset.open(dataset)
-    fitted = fit_model(
-        dataset,
-        kind=kind,
-        hardware=hardware,
-        held_out_share=held_out_share,
-        seed=seed,
-        on_progress=on_progress,
-    )
-    draft = fit_model(
-        dataset, kind=_DRAFT, hardware=hardware, held_out_share=held_out_share, seed=seed
-    )
+    with nullcontext() if cluster is None else connected(cluster) as client:
+        fitted, draft = (
+            fit_model(
+                dataset,
+                kind=one,
+                hardware=hardware,
+                held_out_share=held_out_share,
+                seed=seed,
+                cluster=client,
+                on_progress=on_progress,
+            )
+            for one in (kind, _DRAFT)
+        )
     metrics = fitted.metrics.model_dump() | {
         "near_duplicates_removed": fitted.removed,
         "draft": draft.metrics.model_dump(),
@@ -97,6 +105,8 @@ def train(
         command += ["--generator-width", str(generator.width)]
         if generator_from is not None:
             command += ["--generator-from", str(generator_from)]
+    if cluster is not None:
+        command += ["--cluster", cluster]
     command += ["--seed", str(seed)]
     known = chosen_hardware(dataset, hardware)
     bundle = save_bundle(

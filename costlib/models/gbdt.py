@@ -108,6 +108,10 @@ class GbdtModel(CostModel):
         parameters = self.parameters(seed) | data.get_params() | {"force_col_wise": True}
         self._train(parameters, data)
 
+    def adopt(self, booster: lgb.Booster) -> None:
+        """Take trees that were trained elsewhere with :meth:`parameters` on such features."""
+        self._booster = booster
+
     @property
     def num_trees(self) -> int:
         """How many trees the model has."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -12,8 +13,10 @@ from costlib.data.splits import split_by_task
 from costlib.errors import DatasetError, InputError
 from costlib.models import model_class
 from costlib.models.base import CostModel
+from costlib.models.gbdt import GbdtModel
 from costlib.training.assemble import TrainingData, assemble
 from costlib.training.batches import chosen_hardware
+from costlib.training.cluster import fit_on_cluster
 from costlib.training.metrics import Metrics, evaluate_scores
 from costlib.training.protocol import (
     ProtocolMetrics,
@@ -63,6 +66,7 @@ def fit_model(
     hardware: Collection[str] | None = None,
     held_out_share: float | None = None,
     seed: int = 0,
+    cluster: Any = None,
     on_progress: Progress | None = None,
 ) -> FittedModel:
     """Train on a dataset and judge on its held-out networks, or on some of its tasks.
@@ -82,6 +86,9 @@ def fit_model(
         them where it has none.
     seed
         Decides the split and the fit.
+    cluster
+        A Dask client to train with, see :func:`costlib.training.cluster.connected`; for models
+        of trees over pooled features.
     on_progress
         Called with (done, total) programs while features are computed.
 
@@ -89,6 +96,8 @@ def fit_model(
     ------
     DatasetError
         The dataset holds fewer than two tasks.
+    InputError
+        The model is not one that can be trained on a cluster.
     """
     if held_out_share is not None and not 0 < held_out_share < 1:
         raise InputError(f"held_out_share is {held_out_share}; it must lie between 0 and 1")
@@ -101,47 +110,44 @@ def fit_model(
             "one to learn from and one to be judged on"
         )
     held_out = dataset.held_out()
-    view = model_class(kind).view
     if held_out_share is None and held_out is not None:
-        data = assemble(dataset, hardware=hardware, view=view, on_progress=on_progress)
-        model = _fit(kind, data, seed)
-        judged_on = most_measured_hardware(held_out, hardware)
-        metrics = judge_networks(model, held_out, judged_on)
-        return _fitted(model, data, metrics, held_out_ids(held_out), 0)
+        model, programs, trained = _fit(kind, dataset, None, hardware, seed, cluster, on_progress)
+        metrics = judge_networks(model, held_out, most_measured_hardware(held_out, hardware))
+        judged = _sorted(held_out_ids(held_out))
+        return FittedModel(model, metrics, trained, judged, 0, programs)
     split = split_by_task(dataset, held_out_share or _HELD_OUT_SHARE, seed)
-    data = assemble(
-        dataset,
-        only=split.train.workload_ids,
-        hardware=hardware,
-        view=view,
-        on_progress=on_progress,
-    )
-    model = _fit(kind, data, seed)
-    unseen = assemble(dataset, only=split.test.workload_ids, hardware=hardware, view=view)
-    return _fitted(model, data, judge(model, unseen), split.test.workload_ids, split.removed)
+    learnt = split.train.workload_ids
+    model, programs, trained = _fit(kind, dataset, learnt, hardware, seed, cluster, on_progress)
+    unseen = assemble(dataset, only=split.test.workload_ids, hardware=hardware, view=model.view)
+    judged = _sorted(split.test.workload_ids)
+    return FittedModel(model, judge(model, unseen), trained, judged, split.removed, programs)
 
 
-def _fit(kind: str, data: TrainingData, seed: int) -> CostModel:
+def _fit(
+    kind: str,
+    dataset: Dataset,
+    only: Collection[str] | None,
+    hardware: Collection[str] | None,
+    seed: int,
+    cluster: Any,
+    on_progress: Progress | None,
+) -> tuple[CostModel, int, tuple[str, ...]]:
+    """Return the fitted model, and how many programs of which workloads it was trained on."""
     model = model_class(kind)()
+    if cluster is not None:
+        if not isinstance(model, GbdtModel):
+            raise InputError(f"'{kind}' cannot be trained on a cluster; 'gbdt' can")
+        programs, tasks = fit_on_cluster(
+            cluster, dataset, model, only=only, hardware=hardware, seed=seed
+        )
+        return model, programs, _sorted(tasks)
+    data = assemble(dataset, only=only, hardware=hardware, view=model.view, on_progress=on_progress)
     model.fit(data.batch, data.labels, data.groups, seed=seed)
-    return model
+    return model, len(data.labels), _sorted({workload_id for workload_id, _ in data.tasks})
 
 
-def _fitted(
-    model: CostModel,
-    data: TrainingData,
-    metrics: Metrics | ProtocolMetrics,
-    held_out: Collection[str],
-    removed: int,
-) -> FittedModel:
-    return FittedModel(
-        model=model,
-        metrics=metrics,
-        trained=tuple(sorted({workload_id for workload_id, _ in data.tasks})),
-        held_out=tuple(sorted(held_out)),
-        removed=removed,
-        programs=len(data.labels),
-    )
+def _sorted(workload_ids: Collection[str]) -> tuple[str, ...]:
+    return tuple(sorted(workload_ids))
 
 
 def held_out_ids(held_out: Dataset) -> set[str]:
