@@ -28,7 +28,7 @@ def train(
         int | None, typer.Option(help="Train a generator as well, for so many epochs (slow).")
     ] = None,
     generator_width: Annotated[
-        int, typer.Option(help="Its width, a multiple of 32; half is four times as fast.")
+        int, typer.Option(help="Width of a new one, a multiple of 32; half is four times as fast.")
     ] = 192,
     generator_from: Annotated[
         str | None,

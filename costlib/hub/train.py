@@ -102,9 +102,10 @@ def train(
         command += ["--hardware", hardware_id]
     if generator is not None:
         command += ["--generator-epochs", str(generator.epochs)]
-        command += ["--generator-width", str(generator.width)]
         if generator_from is not None:
             command += ["--generator-from", str(generator_from)]
+        else:
+            command += ["--generator-width", str(generator.width)]
     if cluster is not None:
         command += ["--cluster", cluster]
     command += ["--seed", str(seed)]
