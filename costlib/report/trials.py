@@ -117,6 +117,8 @@ def tasks_figure(trials: pl.DataFrame, tasks: Sequence[TaskResult]) -> Figure:
 
 
 def _draw_task(axes: Axes, trials: pl.DataFrame, task: TaskResult) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     for number, origin in enumerate(Origin):
         own = trials.filter(pl.col("origin") == str(origin), pl.col("latency_s").is_not_null())
         if len(own):
@@ -135,7 +137,8 @@ def _draw_task(axes: Axes, trials: pl.DataFrame, task: TaskResult) -> None:
     axes.set_title(task.name if len(task.name) <= 36 else f"{task.name[:35]}…", fontsize=8)
     axes.set(xlabel="trial", ylabel="µs", yscale="log")
     axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("")
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.minorticks_off()
     axes.tick_params(labelsize=7, which="both")
     axes.spines[["top", "right"]].set_visible(False)
 
