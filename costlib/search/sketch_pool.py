@@ -105,11 +105,8 @@ class SketchPool:
             people = np.concatenate([people, children])
             scores = np.concatenate([scores, score(born)])
             best = np.argsort(-scores, kind="stable")[:size]
-            people, scores, schedules = (
-                people[best],
-                scores[best],
-                select(join([schedules, born]), best),
-            )
+            people, scores = people[best], scores[best]
+            schedules = select(join([schedules, born]), best)
         order = np.argsort(-scores, kind="stable")
         return people[order], scores[order]
 
