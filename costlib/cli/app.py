@@ -18,6 +18,7 @@ from costlib.cli import (
     import_,
     models,
     report,
+    serve,
     tasks,
     train,
     tune,
@@ -39,6 +40,7 @@ app.command("hardware")(hardware.hardware)
 app.command("tasks")(tasks.tasks)
 app.command("collect")(collect.collect)
 app.add_typer(dataset.app, name="dataset")
+app.command("serve")(serve.serve)
 app.command("import")(import_.import_)
 app.command("export")(export.export)
 app.command("train")(train.train)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from costlib.cli.options import Cores, Mcpu, Seed, Target
+from costlib.cli.options import Cores, Key, Mcpu, Seed, Target, TrackerAddress, chosen_fleet
 from costlib.cli.output import Json, print_json, progress_bar
 
 if TYPE_CHECKING:
@@ -32,12 +32,14 @@ def collect(
     target: Target = "cpu",
     mcpu: Mcpu = None,
     cores: Cores = None,
+    tracker: TrackerAddress = None,
+    key: Key = None,
     check: Annotated[
         bool, typer.Option("--check", help="Compare each program's output with the unscheduled.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Measure programs on this machine into a dataset; called again, it goes on.
+    """Measure programs, here or on a fleet, into a dataset; called again, it goes on.
 
     Example: `costlib collect resnet_18 "matmul 384 768 3072" --out my-data --programs 32`
 
@@ -55,7 +57,7 @@ def collect(
     wanted = _plan(sources, plan, programs=programs, seed=seed, code=code)
     if minutes is not None:
         wanted = wanted.model_copy(update={"minutes": minutes})
-    with progress_bar("collecting") as (bar, line):
+    with chosen_fleet(tracker, key) as fleet, progress_bar("collecting") as (bar, line):
 
         def show(progress: PlanProgress) -> None:
             step = f"{progress.step}/{progress.steps} " if progress.steps > 1 else ""
@@ -72,6 +74,7 @@ def collect(
             load_scorer=load_scorer,
             load_writer=load_writer,
             config=MeasureConfig(check_output=check),
+            fleet=fleet,
             on_progress=show,
         )
     held_out = dataset.held_out()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from costlib.errors import InputError
+
 if TYPE_CHECKING:
     from costlib.hardware import Hardware
+    from costlib.measure.fleet import Fleet
 
 Target = Annotated[
     str,
@@ -27,7 +32,31 @@ Cores = Annotated[
     int | None,
     typer.Option(help="Cores that a program may use; all by default.", show_default=False),
 ]
+TrackerAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--tracker", help="HOST:PORT of a TVM RPC tracker: measure on its devices, not here."
+    ),
+]
+Key = Annotated[
+    str | None, typer.Option("--key", help="By which the tracker knows the devices to use.")
+]
 Seed = Annotated[int, typer.Option(help="The same seed draws the same programs.")]
+
+
+@contextmanager
+def chosen_fleet(tracker: str | None, key: str | None) -> Iterator[Fleet | None]:
+    """Hold the devices that the options name for a while; none if no tracker is given."""
+    if tracker is None:
+        if key is not None:
+            raise InputError("--key is given: say with --tracker where the devices are")
+        yield None
+        return
+    from costlib.measure.device import Tracker
+    from costlib.measure.fleet import Fleet
+
+    with Fleet(Tracker.parse(tracker, key)) as fleet:
+        yield fleet
 
 
 def chosen_hardware(target: str, mcpu: str | None, cores: int | None) -> Hardware:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from costlib.cli.options import Cores, Mcpu, Seed, local_hardware
+from costlib.cli.options import Cores, Key, Mcpu, Seed, TrackerAddress, chosen_fleet, local_hardware
 from costlib.cli.output import Json, milliseconds, print_json, print_table
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ def tune(
     seed: Seed = 0,
     mcpu: Mcpu = None,
     cores: Cores = None,
+    tracker: TrackerAddress = None,
+    key: Key = None,
     as_json: Json = False,
 ) -> None:
     """Tune networks with a pretrained bundle and compare them with PyTorch.
@@ -60,7 +62,7 @@ def tune(
     from costlib.report.curve import draw_curve
     from costlib.search.tune import tune as run
 
-    with LiveTuning() as live:
+    with chosen_fleet(tracker, key) as fleet, LiveTuning() as live:
         result = run(
             *sources,
             out=out,
@@ -70,7 +72,8 @@ def tune(
             required_s=[ms / 1e3 for ms in required_ms or []],
             min_gain=min_gain,
             bundle=pretrained,
-            hardware=local_hardware(mcpu, cores),
+            hardware=None if fleet else local_hardware(mcpu, cores),
+            fleet=fleet,
             seed=seed,
             resume=resume,
             try_layouts=layouts,

@@ -24,6 +24,7 @@ from costlib.data.task_tables import register_sketches, register_workloads
 from costlib.errors import InputError
 from costlib.hardware import Hardware
 from costlib.measure.config import MeasureConfig
+from costlib.measure.fleet import Fleet
 from costlib.measure.measurer import Measurer
 from costlib.schema import Origin
 from costlib.space.program import Program
@@ -69,6 +70,7 @@ def collect(
     write: Writer | None = None,
     minutes: float | None = None,
     config: MeasureConfig | None = None,
+    fleet: Fleet | None = None,
     on_progress: Callable[[CollectProgress], None] | None = None,
 ) -> Dataset:
     """Measure programs of each task until the dataset holds enough of them.
@@ -86,7 +88,8 @@ def collect(
     programs_per_task
         How many programs of each task the dataset should hold for this hardware.
     hardware
-        What to compile for; this machine's CPU with all its cores if not given.
+        What to compile for; this machine's CPU with all its cores, or what the fleet is, if not
+        given.
     seed
         Decides which programs are drawn.
     mix
@@ -99,6 +102,8 @@ def collect(
         Stop after the batch in which this is over.
     config
         Repeats, limits and racing.
+    fleet
+        Measure on its devices of this hardware, not here.
     on_progress
         Called after each batch.
 
@@ -109,7 +114,7 @@ def collect(
     """
     if programs_per_task < 1:
         raise InputError(f"programs_per_task is {programs_per_task}; it must be at least 1")
-    hardware = hardware or Hardware.local()
+    hardware = hardware or (fleet.only_hardware() if fleet else Hardware.local())
     states = _tunable(tasks)
     if not states:
         raise InputError("none of the tasks has anything to tune")
@@ -123,7 +128,9 @@ def collect(
     if not collection.unfinished():
         return dataset
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
-    with Measurer(hardware, config, dataset.canary(hardware.hardware_id)) as measurer:
+    devices = fleet.pool(hardware) if fleet else None
+    reference = dataset.canary(hardware.hardware_id)
+    with Measurer(hardware, config, reference, devices) as measurer:
         measurer.reference = (
             dataset.add_hardware(hardware, measurer.reference) or measurer.reference
         )

@@ -17,6 +17,7 @@ from costlib.data.task_tables import recorded_tasks, register_workloads
 from costlib.errors import InputError
 from costlib.hardware import Hardware, find_hardware
 from costlib.measure.config import MeasureConfig
+from costlib.measure.fleet import Fleet
 from costlib.space.design_space import DesignSpace
 from costlib.workloads import extract_tasks
 from costlib.workloads.task import Task
@@ -63,6 +64,7 @@ def collect_plan(
     load_scorer: Callable[[str, Hardware], Scorer] | None = None,
     load_writer: Callable[[str, Hardware], Writer | None] | None = None,
     config: MeasureConfig | None = None,
+    fleet: Fleet | None = None,
     on_progress: Callable[[PlanProgress], None] | None = None,
 ) -> Dataset:
     """Carry out a plan, or what is left of it.
@@ -82,6 +84,8 @@ def collect_plan(
         Loads its generator.
     config
         Repeats, limits and racing.
+    fleet
+        Measure on its devices, one kind after the other, as the plan's first hardware says.
     on_progress
         Called after each batch.
 
@@ -92,7 +96,12 @@ def collect_plan(
     """
     deadline = None if plan.minutes is None else time.monotonic() + 60 * plan.minutes
     dataset = Dataset.create(out)
-    parts = [part for entry in plan.hardware for part in _parts(plan, entry, dataset)]
+    wanted = (
+        [(entry, _hardware(entry)) for entry in plan.hardware]
+        if fleet is None
+        else [(plan.hardware[0], hardware) for hardware in fleet.hardware()]
+    )
+    parts = [part for pair in wanted for part in _parts(plan, *pair, dataset)]
     if not parts:
         raise InputError("the plan leaves nothing to measure: all its programs_per_task are 0")
     main = parts[0].hardware
@@ -129,6 +138,7 @@ def collect_plan(
             write=writer(part.hardware),
             minutes=minutes,
             config=config,
+            fleet=fleet,
             on_progress=report(number, part.what),
         )
     judge = scorer(main)
@@ -146,9 +156,14 @@ def collect_plan(
     return dataset
 
 
-def _parts(plan: CollectionPlan, entry: HardwarePlan, dataset: Dataset) -> list[_Part]:
+def _hardware(entry: HardwarePlan) -> Hardware:
+    return find_hardware(entry.target, mcpu=entry.mcpu, num_cores=entry.cores)
+
+
+def _parts(
+    plan: CollectionPlan, entry: HardwarePlan, hardware: Hardware, dataset: Dataset
+) -> list[_Part]:
     """What to measure on one hardware: training tasks, then held-out ones."""
-    hardware = find_hardware(entry.target, mcpu=entry.mcpu, num_cores=entry.cores)
     training = _tasks(plan.sources, dataset, hardware, plan.min_flops)
     parts = []
     if plan.held_out.networks:

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from costlib.errors import MeasureError, TargetError
 from costlib.hardware import Hardware
 from costlib.measure.client import MeasureServer
-from costlib.measure.config import BuildJob, CanaryJob, CheckJob, MeasureConfig, Outcome, RunJob
+from costlib.measure.config import (
+    BuildJob,
+    CanaryJob,
+    CheckJob,
+    Job,
+    MeasureConfig,
+    Outcome,
+    RunJob,
+)
 from costlib.measure.correction import corrected_latency
 from costlib.schema import CanaryTimes, Status
 from costlib.space.program import Program
 from costlib.tvm_compat.api import argument_shapes, entry_argument_shapes, module_to_json
 from costlib.workloads.task import Task
+
+if TYPE_CHECKING:
+    from costlib.measure.fleet import DevicePool
 
 _CALIBRATION_SAMPLES = 100
 _REFERENCE_QUANTILE = 0.2
@@ -63,7 +76,7 @@ class Measurement:
 
 
 class Measurer(AbstractContextManager["Measurer"]):
-    """Measures programs on this machine; use as a context manager.
+    """Measures programs on this machine, or on a fleet; use as a context manager.
 
     Parameters
     ----------
@@ -74,6 +87,9 @@ class Measurer(AbstractContextManager["Measurer"]):
     reference
         What the canaries take in the state that latencies are corrected to. Measured now if
         not given; pass the one of the dataset that measurements are added to.
+    devices
+        Where programs run, if not here: as many at a time as there are devices. They are built
+        here all the same.
 
     Raises
     ------
@@ -86,14 +102,17 @@ class Measurer(AbstractContextManager["Measurer"]):
         hardware: Hardware,
         config: MeasureConfig | None = None,
         reference: CanaryTimes | None = None,
+        devices: DevicePool | None = None,
     ) -> None:
         self.hardware = hardware
         self.config = config or MeasureConfig()
-        if hardware.kind != "cpu":
+        self.devices = devices
+        if hardware.kind != "cpu" and devices is None:
             _check_device(hardware, self.config)
-        self.server = MeasureServer(hardware.target)
+        self.server = MeasureServer(hardware.target if devices is None else Hardware.local().target)
         self.reference = reference or self._calibrate()
         self._built = 0
+        self._checking = threading.Lock()
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -107,7 +126,6 @@ class Measurer(AbstractContextManager["Measurer"]):
         task: Task,
         candidates: Sequence[Candidate],
         best_s: float | None = None,
-        on_done: Callable[[Measurement], None] | None = None,
     ) -> list[Measurement]:
         """Build all candidates, then run each one alone.
 
@@ -119,8 +137,6 @@ class Measurer(AbstractContextManager["Measurer"]):
             The programs to measure.
         best_s
             The best latency known for the task, in seconds: slower programs are not repeated.
-        on_done
-            Called with each measurement as it is made.
 
         Returns
         -------
@@ -130,15 +146,24 @@ class Measurer(AbstractContextManager["Measurer"]):
         jobs = [self._build_job(candidate) for candidate in candidates]
         outcomes = iter(self.server.work([job for job in jobs if job is not None]))
         builds = [None if job is None else next(outcomes) for job in jobs]
-        measurements = []
-        for candidate, job, build in zip(candidates, jobs, builds, strict=True):
-            measurement = self._finish(task, candidate, job, build, best_s)
+
+        def finish(number: int) -> Measurement:
+            nonlocal best_s
+            measurement = self._finish(
+                task, candidates[number], jobs[number], builds[number], best_s
+            )
             if measurement.latency_s is not None and not measurement.raced:
                 best_s = min(best_s or measurement.latency_s, measurement.latency_s)
-            if on_done is not None:
-                on_done(measurement)
-            measurements.append(measurement)
-        return measurements
+            return measurement
+
+        if self.devices is None:
+            return [finish(number) for number in range(len(candidates))]
+        with ThreadPoolExecutor(self.devices.gather() or 1) as threads:
+            return list(threads.map(finish, range(len(candidates))))
+
+    def run_job(self, job: Job) -> Outcome:
+        """Do a job that is not a build, here or on a device of the fleet."""
+        return self.server.work([job])[0] if self.devices is None else self.devices.run(job)
 
     def run_library(
         self, path: Path, arguments: Any, best_s: float | None = None
@@ -151,7 +176,7 @@ class Measurer(AbstractContextManager["Measurer"]):
             best_s=best_s,
             reference=self.reference,
         )
-        outcome = self.server.work([job])[0]
+        outcome = self.run_job(job)
         timing = outcome.timing
         if timing is None:
             return outcome, None
@@ -169,6 +194,8 @@ class Measurer(AbstractContextManager["Measurer"]):
         keep_layout: bool = False,
     ) -> BuildJob:
         """Describe the build of a module to the library ``path``, for the hardware if no target."""
+        if target is None and self.devices is not None:
+            target = self.devices.target
         return BuildJob(
             mod_json=module_to_json(mod),
             path=str(path),
@@ -206,7 +233,10 @@ class Measurer(AbstractContextManager["Measurer"]):
             return Measurement(
                 program, status, build_secs=build.elapsed_secs, error=run.error or "no timing"
             )
-        wrong = self._check(task, candidate.schedule) if self.config.check_output else None
+        wrong = None
+        if self.config.check_output:
+            with self._checking:
+                wrong = self._check(task, candidate.schedule)
         return Measurement(
             program,
             Status.WRONG_OUTPUT if wrong else Status.OK,
@@ -237,11 +267,11 @@ class Measurer(AbstractContextManager["Measurer"]):
             timeout_secs=self.config.run_timeout_secs + self.config.build_timeout_secs,
             memory_bytes=self.config.memory_bytes,
         )
-        return self.server.work([check])[0].error
+        return self.run_job(check).error
 
     def _calibrate(self) -> CanaryTimes:
         """Time the canaries for a moment; the fast end of what they take is the reference."""
-        outcome = self.server.work([CanaryJob(samples=_CALIBRATION_SAMPLES)])[0]
+        outcome = self.run_job(CanaryJob(samples=_CALIBRATION_SAMPLES))
         if outcome.timing is None:
             raise MeasureError(f"the canaries do not run on this machine: {outcome.error}")
         return CanaryTimes(

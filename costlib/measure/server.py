@@ -109,7 +109,7 @@ def _run_in_child(
 ) -> None:
     """Do the work and leave; never returns to the server's loop."""
     try:
-        _die_with_parent()
+        die_with_parent()
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         if memory_bytes is not None:
             _limit_memory(memory_bytes)
@@ -127,7 +127,8 @@ def _run_in_child(
         os._exit(0)
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """Have this process killed when the one that started it dies."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
@@ -231,7 +232,7 @@ class _Server:
 
 def main() -> None:
     """Serve on the socket named on the command line."""
-    _die_with_parent()
+    die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     descriptor, target = sys.argv[1:]
     _Server(Connection(int(descriptor)), json.loads(target)).serve()

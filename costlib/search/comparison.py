@@ -11,9 +11,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from costlib.errors import MeasureError
-from costlib.measure.client import MeasureServer
 from costlib.measure.config import NetworkJob
 from costlib.measure.jobs import fastest_call
+from costlib.measure.measurer import Measurer
 from costlib.workloads import Network
 
 _TURNS = 7
@@ -27,7 +27,8 @@ class Comparison(BaseModel):
     ----------
     latency_before_s, latency_after_s, pytorch_latency_s
         Seconds of one call, untuned, tuned, and PyTorch's on the same inputs (``None`` for a
-        network that did not come from PyTorch): medians over turns, each turn's fastest call.
+        network that did not come from PyTorch, or
+        runs on another machine): medians over turns, each turn's fastest call.
     max_abs_error
         Largest absolute difference between the tuned network's output and PyTorch's, or the
         untuned network's where there is no PyTorch version.
@@ -45,7 +46,7 @@ class Comparison(BaseModel):
 
 
 def compare(
-    network: Network, untuned: Path, tuned: Path, server: MeasureServer, seed: int
+    network: Network, untuned: Path, tuned: Path, measurer: Measurer, seed: int
 ) -> Comparison:
     """Run both libraries and PyTorch on the same random inputs, taking turns.
 
@@ -58,8 +59,8 @@ def compare(
         The network that both libraries were compiled from.
     untuned, tuned
         The libraries.
-    server
-        Where to run them.
+    measurer
+        Runs them.
     seed
         Seed of the inputs.
 
@@ -77,8 +78,8 @@ def compare(
         for turn in range(_TURNS):
             for label, library in (("untuned", untuned), ("tuned", tuned)):
                 outputs = folder / f"{label}.npz" if turn == 0 else None
-                turns[label].append(_turn(server, library, folder / "inputs.npz", outputs))
-            if reference is not None:
+                turns[label].append(_turn(measurer, library, folder / "inputs.npz", outputs))
+            if reference is not None and measurer.devices is None:
                 call = reference.timed(inputs)
                 call()
                 turns["pytorch"].append(fastest_call(call, _TURN_SECS))
@@ -88,20 +89,20 @@ def compare(
     return Comparison(
         latency_before_s=float(np.median(turns["untuned"])),
         latency_after_s=float(np.median(turns["tuned"])),
-        pytorch_latency_s=float(np.median(turns["pytorch"])) if reference is not None else None,
+        pytorch_latency_s=float(np.median(turns["pytorch"])) if turns["pytorch"] else None,
         max_abs_error=max(_largest(a.astype("float64") - e) for a, e in pairs),
         max_abs_output=max(_largest(e) for _, e in pairs),
     )
 
 
-def _turn(server: MeasureServer, library: Path, inputs: Path, outputs: Path | None) -> float:
+def _turn(measurer: Measurer, library: Path, inputs: Path, outputs: Path | None) -> float:
     job = NetworkJob(
         path=str(library),
         inputs=str(inputs),
         outputs=None if outputs is None else str(outputs),
         secs=_TURN_SECS,
     )
-    outcome = server.work([job])[0]
+    outcome = measurer.run_job(job)
     if outcome.timing is None:
         raise MeasureError(f"the compiled network {library} does not run: {outcome.error}")
     return outcome.timing.run_secs[0]

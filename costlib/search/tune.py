@@ -16,6 +16,7 @@ from costlib.hardware import Hardware
 from costlib.hub import Bundle, load_pretrained
 from costlib.hub.catalog import DEFAULT_BUNDLE
 from costlib.measure.config import MeasureConfig
+from costlib.measure.fleet import Fleet
 from costlib.measure.measurer import Measurer
 from costlib.search.comparison import compare
 from costlib.search.compiled import CompiledNetwork
@@ -60,6 +61,7 @@ def tune(
     memory: str | Path | None = None,
     config: MeasureConfig | None = None,
     search: SearchConfig | None = None,
+    fleet: Fleet | None = None,
     on_progress: OnProgress | None = None,
 ) -> TuneResult:
     """Tune networks with a pretrained bundle, compile them and compare them with PyTorch.
@@ -85,7 +87,7 @@ def tune(
     bundle
         The bundle, its name or its folder; the default one if not given, ``"none"`` for none.
     hardware
-        What to tune for; this machine's CPU if not given.
+        What to tune for; this machine's CPU, or what the fleet is, if not given.
     seed
         Seed of the search.
     resume
@@ -100,6 +102,8 @@ def tune(
         Repeats, limits and racing.
     search
         How to search.
+    fleet
+        Measure on its devices of this hardware, not here.
     on_progress
         Called whenever there is something new to show.
 
@@ -119,9 +123,8 @@ def tune(
         if on_progress is not None:
             on_progress(progress)
 
-    out = Path(out)
-    hardware = hardware or Hardware.local()
-    loaded = _load(bundle)
+    out, loaded = Path(out), _load(bundle)
+    hardware = hardware or (fleet.only_hardware() if fleet else Hardware.local())
     report("importing the network" if len(sources) == 1 else "importing the networks")
     networks = NetworkSet.load(sources, hardware, try_layouts=try_layouts)
     names = [network.name for network in networks.networks]
@@ -133,7 +136,8 @@ def tune(
     progress.task_trials = [0] * len(tasks)
     report("starting the measuring process")
     reference = loaded.canary(hardware.hardware_id) if loaded else None
-    with Measurer(hardware, config, reference) as measurer:
+    devices = fleet.pool(hardware) if fleet else None
+    with Measurer(hardware, config, reference, devices) as measurer:
         before_s = untuned_latencies(tasks, measurer)
         chosen = worth_tuning(tasks, before_s)
         scheduler = _scheduler(networks, chosen, before_s, objective, required_s)
@@ -240,7 +244,7 @@ def _compile(
         CompiledNetwork.build(networks.prepared[given], hardware).save(untuned)
         CompiledNetwork.build(networks.prepared[number], hardware, database).save(library)
         report(f"comparing {network.name}")
-        figures = compare(network, untuned, library, measurer.server, seed).model_dump()
+        figures = compare(network, untuned, library, measurer, seed).model_dump()
         compared.append(NetworkResult(network=network.name, library=str(library), **figures))
     return compared
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,8 @@ def build_library(mod: Any, target: Any, path: Path, *, keep_layout: bool = Fals
 
     Weight layout rewrites are left out: they happen once, ahead of time, and are not part of
     what a call costs. With ``keep_layout`` they stay in, and the library takes the same
-    arguments as the unscheduled program.
+    arguments as the unscheduled program. Machine code of another kind of machine is left an
+    object file: it is linked there.
 
     Raises
     ------
@@ -74,7 +76,15 @@ def build_library(mod: Any, target: Any, path: Path, *, keep_layout: bool = Fals
     """
     if not keep_layout:
         mod = tvm.s_tir.transform.RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(mod)
-    _build(mod, target).export_library(str(path), fcompile=_link)
+    triple = str(target.attrs.get("mtriple", ""))
+    finish = _keep_object if triple and is_foreign(triple) else _link
+    _build(mod, target).export_library(str(path), fcompile=finish)
+
+
+def is_foreign(triple: str) -> bool:
+    """Whether machine code of an LLVM triple is for another kind of processor than this one."""
+    ours = str(tvm.target.codegen.llvm_get_system_triple())
+    return triple.partition("-")[0] != ours.partition("-")[0]
 
 
 def _build(mod: Any, target: Any) -> Any:
@@ -96,6 +106,11 @@ def _link(output: str, objects: Sequence[str], **_: Any) -> None:
     from costlib.tvm_compat.link import link_shared
 
     link_shared(Path(output), [Path(name) for name in objects])
+
+
+def _keep_object(output: str, objects: Sequence[str], **_: Any) -> None:
+    (only,) = objects
+    shutil.copyfile(only, output)
 
 
 def _plain(value: Any) -> Any:

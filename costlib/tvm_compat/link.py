@@ -21,9 +21,21 @@ def link_shared(output: Path, objects: Sequence[Path]) -> None:
     ------
     EnvironmentMismatchError
         Neither a linker nor a compiler is installed.
+    RuntimeError
+        The linker does not take them.
     """
     linker = shutil.which("ld") or shutil.which("cc") or shutil.which("gcc")
     if linker is None:
         raise EnvironmentMismatchError("no linker found; install binutils or gcc")
     command = [linker, "-shared", "-o", str(output), *map(str, objects)]
-    subprocess.run(command, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise RuntimeError(f"linking failed: {reason}")
+
+
+def is_linked(path: Path) -> bool:
+    """Whether an ELF file is a library, not an object that has yet to become one."""
+    with path.open("rb") as file:
+        header = file.read(18)
+    return header[:4] != b"\x7fELF" or header[16:18] not in (b"\x01\x00", b"\x00\x01")

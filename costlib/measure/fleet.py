@@ -1,0 +1,355 @@
+"""A fleet: many devices behind a tracker, each with a process here that talks to it.
+
+A device that dies, hangs or whose canaries are off is dropped, and its job goes to another one.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from multiprocessing.connection import Pipe
+from subprocess import DEVNULL, Popen, TimeoutExpired
+from typing import Any
+
+from pydantic import ValidationError
+
+from costlib.errors import InputError, MeasureError
+from costlib.hardware import Hardware
+from costlib.measure.config import CanaryJob, Job, Outcome, RunJob, Timing
+from costlib.measure.device import Description, Tracker
+from costlib.schema import CanaryTimes
+from costlib.tvm_compat import rpc
+from costlib.tvm_compat.api import is_foreign
+
+START_SECS = 120.0
+"""How long a device may take to answer at all."""
+
+SLACK_SECS = 60.0
+"""What a job may take beyond its own time limit, for sending files and starting the server."""
+
+_SEARCH_SECS = 10.0
+"""How often to look for devices that have become free."""
+
+_SECS_TO_LEAVE = 2.0
+_SAMPLES = 50
+_OFF = 8.0
+"""A device whose canaries differ by this factor from what they were at first is off."""
+
+_PATIENCE = 2
+"""Times in a row that a device may be off, and devices that a job may cost."""
+
+_log = logging.getLogger(__name__)
+
+
+class DeviceLostError(Exception):
+    """A device died, hangs or talks nonsense."""
+
+
+class Device:
+    """One device and the process that talks to it.
+
+    Parameters
+    ----------
+    tracker
+        Where a device is to be asked for.
+
+    Attributes
+    ----------
+    description
+        What it says it is.
+    canary
+        What its canaries took at first.
+    strikes
+        How many times in a row they were off since.
+    """
+
+    def __init__(self, tracker: Tracker) -> None:
+        self._connection, theirs = Pipe()
+        arguments = [str(theirs.fileno()), tracker.host, str(tracker.port), tracker.key]
+        self._process = Popen(
+            [sys.executable, "-m", "costlib.measure.link", *arguments],
+            pass_fds=[theirs.fileno()],
+            stdin=DEVNULL,
+            stdout=DEVNULL,
+            stderr=DEVNULL,
+            start_new_session=True,
+        )
+        theirs.close()
+        self.strikes = 0
+        self.description: Description
+        self.canary: CanaryTimes
+
+    @property
+    def hardware(self) -> Hardware:
+        """What it is."""
+        return self.description.hardware
+
+    @property
+    def name(self) -> str:
+        """A short name for messages."""
+        return f"{self.hardware.hardware_id} ({self.description.device_id[:8]})"
+
+    def enrol(self, deadline: float) -> None:
+        """Wait for its description and time its canaries.
+
+        Raises
+        ------
+        DeviceLostError
+            It does not answer in time, or is no device of ours.
+        """
+        answer = self._receive(deadline - time.monotonic())
+        if "refused" in answer:
+            raise DeviceLostError(answer["refused"])
+        try:
+            self.description = Description.model_validate(answer)
+        except ValidationError:
+            raise DeviceLostError("it does not say what it is") from None
+        timing = self.work(CanaryJob(samples=_SAMPLES)).timing
+        if timing is None:
+            raise DeviceLostError("its canaries do not run")
+        self.canary = _fastest(timing)
+
+    def work(self, job: Job) -> Outcome:
+        """Do one job.
+
+        Raises
+        ------
+        DeviceLostError
+            It did not come back with a possible outcome.
+        """
+        limit = job.config.run_timeout_secs if isinstance(job, RunJob) else job.timeout_secs
+        try:
+            self._connection.send_bytes(job.model_dump_json().encode())
+            return Outcome.model_validate(self._receive(limit + SLACK_SECS))
+        except (OSError, ValidationError) as error:
+            reason = str(error).splitlines()[0]
+            raise DeviceLostError(f"it does not do its job: {reason}") from None
+
+    def is_off(self, timing: Timing) -> bool:
+        """Whether the canaries beside a measurement cannot have been this device's."""
+        now = _fastest(timing)
+        ratios = (now.compute_s / self.canary.compute_s, now.memory_s / self.canary.memory_s)
+        return any(abs(math.log(ratio)) > math.log(_OFF) for ratio in ratios)
+
+    def leave(self) -> None:
+        """End the session; a link that does not let go of it is killed."""
+        self._connection.close()
+        try:
+            self._process.wait(_SECS_TO_LEAVE)
+        except TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _receive(self, secs: float) -> dict[str, Any]:
+        try:
+            if not self._connection.poll(max(0.0, secs)):
+                raise DeviceLostError(f"it did not answer within {secs:.0f} s")
+            return dict(json.loads(self._connection.recv_bytes()))
+        except (EOFError, OSError, ValueError):
+            raise DeviceLostError("it is gone") from None
+
+
+class Fleet(AbstractContextManager["Fleet"]):
+    """The devices that a tracker has for a key; use as a context manager.
+
+    Parameters
+    ----------
+    tracker
+        Where they are.
+
+    Attributes
+    ----------
+    devices
+        Those at hand.
+    dropped
+        Why others are not, by their ids.
+
+    Raises
+    ------
+    InputError
+        There is no tracker.
+    MeasureError
+        It has no usable device.
+    """
+
+    def __init__(self, tracker: Tracker) -> None:
+        tracker.check()
+        self._tracker = tracker
+        self._refused = ""
+        self._searched = -math.inf
+        self.devices: list[Device] = []
+        self.dropped: dict[str, str] = {}
+        self.gather()
+        if not self.devices:
+            reason = f" ({self._refused})" if self._refused else ""
+            raise MeasureError(
+                f"the tracker has no free device with the key '{tracker.key}'{reason}; "
+                "start `costlib serve` on one"
+            )
+
+    def __exit__(self, *_: object) -> None:
+        for device in self.devices:
+            device.leave()
+
+    def hardware(self) -> list[Hardware]:
+        """Return the kinds of devices that there are."""
+        return list({d.hardware.hardware_id: d.hardware for d in self.devices}.values())
+
+    def only_hardware(self) -> Hardware:
+        """Return the kind of all devices.
+
+        Raises
+        ------
+        InputError
+            There are several.
+        """
+        kinds = self.hardware()
+        if len(kinds) > 1:
+            names = ", ".join(hardware.hardware_id for hardware in kinds)
+            raise InputError(
+                f"the key '{self._tracker.key}' stands for several kinds of devices ({names}); "
+                "give each kind a key of its own"
+            )
+        return kinds[0]
+
+    def of(self, hardware: Hardware) -> list[Device]:
+        """Return the devices of one kind."""
+        return [d for d in self.devices if d.hardware.hardware_id == hardware.hardware_id]
+
+    def pool(self, hardware: Hardware) -> DevicePool:
+        """Return what runs jobs on the devices of one kind."""
+        return DevicePool(self, hardware)
+
+    def gather(self) -> None:
+        """Take in the devices that are free by now; looks for them now and then only."""
+        if time.monotonic() - self._searched < _SEARCH_SECS:
+            return
+        try:
+            free = rpc.free_devices(self._tracker.address, self._tracker.key)
+        except (RuntimeError, OSError):
+            free = 0  # Without a tracker those that are at hand go on.
+        deadline = time.monotonic() + START_SECS
+        for device in [Device(self._tracker) for _ in range(free)]:
+            try:
+                device.enrol(deadline)
+            except DeviceLostError as error:
+                self._refused = str(error)
+                device.leave()
+                continue
+            if device.description.device_id in self.dropped:
+                device.leave()
+            else:
+                self.devices.append(device)
+        self._searched = time.monotonic()
+
+    def drop(self, device: Device, reason: str) -> None:
+        """Do without a device from now on."""
+        if device in self.devices:
+            self.devices.remove(device)
+            self.dropped[device.description.device_id] = reason
+            _log.warning("without %s from now on: %s", device.name, reason)
+        device.leave()
+
+
+class DevicePool:
+    """Runs jobs on the devices of one kind, each on one that is free; for several threads.
+
+    Parameters
+    ----------
+    fleet
+        All devices.
+    hardware
+        The kind.
+    """
+
+    def __init__(self, fleet: Fleet, hardware: Hardware) -> None:
+        self.hardware = hardware
+        self._fleet = fleet
+        self._busy: set[int] = set()
+        self._changed = threading.Condition()
+
+    @property
+    def target(self) -> dict[str, Any]:
+        """What to build for: the devices' target, and their machine code if it is not ours."""
+        devices = self._fleet.of(self.hardware)
+        if not devices:
+            raise self._nobody()
+        triple = devices[0].description.triple
+        return self.hardware.target | ({"mtriple": triple} if is_foreign(triple) else {})
+
+    def gather(self) -> int:
+        """Look for new devices; return how many there are."""
+        self._fleet.gather()
+        return len(self._fleet.of(self.hardware))
+
+    def run(self, job: Job) -> Outcome:
+        """Do a job on the next device that is free.
+
+        A job that costs two devices is given up: it may be the cause.
+
+        Raises
+        ------
+        MeasureError
+            There is no device left.
+        """
+        lost = 0
+        while lost < _PATIENCE:
+            with self._taken() as device:
+                outcome = self._attempt(device, job)
+            if outcome is not None:
+                return outcome
+            lost += device not in self._fleet.devices
+        return Outcome(error=f"cost {_PATIENCE} devices")
+
+    def _attempt(self, device: Device, job: Job) -> Outcome | None:
+        """Return a sound outcome, or none; a device that gives none too often is dropped."""
+        try:
+            outcome = device.work(job)
+        except DeviceLostError as error:
+            self._fleet.drop(device, str(error))
+            return None
+        if outcome.timing is None or not device.is_off(outcome.timing):
+            device.strikes = 0
+            return outcome
+        device.strikes += 1
+        if device.strikes == _PATIENCE:
+            self._fleet.drop(device, "its canaries are off")
+        return None
+
+    @contextmanager
+    def _taken(self) -> Iterator[Device]:
+        """Wait for a device that is free; it is the caller's alone for that time."""
+        with self._changed:
+            self._changed.wait_for(self._has_choice)
+            free = [d for d in self._fleet.of(self.hardware) if id(d) not in self._busy]
+            if not free:
+                raise self._nobody()
+            device = free[0]
+            self._busy.add(id(device))
+        try:
+            yield device
+        finally:
+            with self._changed:
+                self._busy.discard(id(device))
+                self._changed.notify_all()
+
+    def _has_choice(self) -> bool:
+        there = self._fleet.of(self.hardware)
+        return not there or any(id(device) not in self._busy for device in there)
+
+    def _nobody(self) -> MeasureError:
+        reasons = "; ".join(sorted(set(self._fleet.dropped.values()))) or "none has come back"
+        return MeasureError(
+            f"no device of {self.hardware.hardware_id} is left ({reasons}); "
+            "what was measured is kept: start `costlib serve` again and go on"
+        )
+
+
+def _fastest(timing: Timing) -> CanaryTimes:
+    return CanaryTimes(compute_s=min(timing.canary_compute), memory_s=min(timing.canary_memory))

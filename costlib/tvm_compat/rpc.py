@@ -1,0 +1,80 @@
+"""TVM's RPC: a tracker that knows devices by a key, servers on the devices, sessions on those."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import tvm.rpc
+from tvm.rpc import server
+from tvm_ffi import register_global_func
+
+_FIRST_PORT, _LAST_PORT = 9090, 9999
+
+
+def start_server(
+    tracker: tuple[str, int], key: str, address: str | None, set_up: Callable[[], None]
+) -> Any:
+    """Start a server in a process of its own that registers itself with a tracker.
+
+    Parameters
+    ----------
+    tracker, key
+        Where, and as what.
+    address
+        Under which name or IP clients reach this machine; as the tracker sees it if not given.
+    set_up
+        Called in the server's process, to register functions; it is pickled.
+
+    Returns
+    -------
+    server
+        Stop it with ``terminate()``.
+    """
+    return tvm.rpc.Server(
+        host="0.0.0.0",
+        port=_FIRST_PORT,
+        port_end=_LAST_PORT,
+        tracker_addr=tracker,
+        key=key,
+        custom_addr=address,
+        silent=True,
+        server_init_callback=functools.partial(_set_up, set_up),
+    )
+
+
+def _set_up(further: Callable[[], None]) -> None:
+    """Let the server outlive sessions that break off: TVM's stops listening after one."""
+    serve = server._serving
+
+    def serving(connection: Any, *arguments: Any) -> None:
+        folder = Path.cwd()
+        try:
+            serve(connection, *arguments)
+        except RuntimeError:
+            connection.close()
+            os.chdir(folder)
+
+    server._serving = serving
+    server.logger.setLevel(logging.ERROR)
+    further()
+
+
+def offer(name: str, function: Callable[[str], str]) -> None:
+    """Let sessions of this server call a function by name."""
+    register_global_func(name, function, override=True)
+
+
+def free_devices(tracker: tuple[str, int], key: str) -> int:
+    """Return how many devices with this key wait for a session."""
+    queues = tvm.rpc.connect_tracker(*tracker).summary()["queue_info"]
+    return int(queues.get(key, {}).get("free", 0))
+
+
+def request(tracker: tuple[str, int], key: str) -> Any:
+    """Return a session on a free device; waits for one."""
+    return tvm.rpc.connect_tracker(*tracker).request(key, max_retry=1)
