@@ -3,7 +3,8 @@
     python tools/bench_search.py heavy            # the two heaviest tasks of each network
     python tools/bench_search.py networks         # whole networks
     python tools/bench_search.py ablation         # each part of the search alone, and without it
-    python tools/bench_search.py summary          # tools/results/search.json from what is there
+    python tools/bench_search.py long             # the heaviest tasks, stock with 1,000 trials
+    python tools/bench_search.py summary          # tools/results/search.json and its pictures
 
 Each case (a task or a network, and a seed) is a file in ``tools/results/search/`` with every trial
 of both sides; what is there is not measured again, so the parts can be stopped and go on.
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from search_arms import Arm, ours, race, stock
+from search_picture import draw
 from search_summary import summarise
 
 from costlib.hardware import Hardware
@@ -82,6 +84,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.part == "summary":
         (ROOT / "search.json").write_text(json.dumps(summarise(CASES), indent=1) + "\n")
+        for kind in ("heavy", "network", "long"):
+            draw(CASES, kind, ROOT / f"search_{kind}.png")
         return
     CASES.mkdir(exist_ok=True)
     started = time.monotonic()
@@ -153,7 +157,7 @@ def _against_stock(
             Arm("stock", stock(tasks, stock_trials, per_task, seed, measurer)),
             Arm("costlib", ours(tasks, our_trials, seed, measurer, bundle, SearchConfig())),
         ]
-        return _raced(arms, tasks)
+        return raced(arms, tasks)
 
     return measure
 
@@ -174,12 +178,13 @@ def _versions(task: Task, seed: int) -> Callable[[Measurer, Bundle], dict[str, A
             Arm(name, ours([task], ABLATION_TRIALS, seed, measurer, known, config))
             for name, (known, config) in versions.items()
         ]
-        return _raced(arms, [task])
+        return raced(arms, [task])
 
     return measure
 
 
-def _raced(arms: Sequence[Arm], tasks: Sequence[Task]) -> dict[str, Any]:
+def raced(arms: Sequence[Arm], tasks: Sequence[Task]) -> dict[str, Any]:
+    """Run a race and return all its trials."""
     race(arms)
     return {
         "tasks": [

@@ -130,6 +130,91 @@ def _transfer(result: dict[str, Any]) -> list[str]:
     return parts
 
 
+def _search(result: dict[str, Any]) -> list[str]:
+    parts = [
+        "## The search against stock MetaSchedule",
+        "`python tools/bench_search.py`: both sides take turns on one machine, with the same "
+        "builder, runner and repeats, latencies corrected by the canaries. *Trials* and *time*: "
+        "what costlib needed to be as fast as stock was at its end, as a share of stock's; a race "
+        "not won counts as all that was spent. *Won*: the share of races in which it got there. "
+        "*Faster*: stock's last latency divided by costlib's after as many trials; *at 16*: after "
+        "16 trials a task. *Overhead*: seconds a trial beside building and running, relative to "
+        "stock's. "
+        "Geometric means over the seeds.",
+    ]
+    kinds = (
+        ("heavy", "heavy", "The two heaviest tasks of each held-out network, 200 trials each"),
+        ("networks", "network", "Whole networks, 64 trials a task on average"),
+        ("long", "long", "The heaviest tasks, stock with 1,000 trials, costlib with 200"),
+    )
+    for key, kind, title in kinds:
+        if not result.get(key):
+            continue
+        rows = [*result[key], {"name": "all", "seeds": [], **result[f"pooled_{key}"]}]
+        parts += [
+            f"**{title}.**",
+            f"![throughput by trials](search_{kind}.png)",
+            _table(
+                ["", "seeds", "won", "trials", "time", "faster", "at 16", "overhead"],
+                [
+                    [row["name"], len(row["seeds"]) or "", *(row[f] for f in _SEARCH_FIGURES)]
+                    for row in rows
+                ],
+            ),
+        ]
+    return parts
+
+
+_SEARCH_FIGURES = (
+    "reached", "trials_ratio", "time_ratio", "latency_ratio", "latency_ratio_at_16",
+    "overhead_ratio",
+)  # fmt: skip
+
+
+def _scale(result: dict[str, Any]) -> list[str]:
+    tenset, thousand = result["extrapolated"]["tenset"], result["extrapolated"]["fleet"]
+    cluster, fleet = result["cluster"], result["fleet"]
+    measured = [
+        [name, *result[name]["records"], *result[name]["seconds"], result[name]["ms_per_record"]]
+        for name in ("import", "features")
+    ]
+    return [
+        "## Sizing",
+        f"`python tools/scale.py`, on the {result['cores']} cores of `{result['hardware']}`.",
+        "Measured at two sizes, on all cores; the slope is what one record more takes:",
+        _table(["stage", "records", "and", "seconds", "and", "ms a record"], measured),
+        f"Training {cluster['trees']} trees on {cluster['programs']:,} programs with two Dask "
+        f"workers of one core each: {cluster['two_workers_speed']} times as fast as with one "
+        f"(seconds with one: {_listed(cluster['seconds']['1'])}; with two: "
+        f"{_listed(cluster['seconds']['2'])}).",
+        f"A program of `{fleet['task']}`: {fleet['build_core_s']} s of a core to build; "
+        f"{fleet['run_s']} s to run and time here, {fleet['run_on_device_s']} s on a device "
+        f"behind a tracker on loopback (the link adds {fleet['link_s']} s); the client computes "
+        f"{fleet['client_core_s']} s.",
+        f"**Extrapolated** in a straight line, not measured. TenSet's {tenset['records']:,} "
+        "records on this machine:",
+        _table(
+            ["", ""],
+            [
+                ["import MetaSchedule logs", f"{tenset['import_h']} h"],
+                ["compute features", f"{tenset['features_h']} h"],
+                ["stream all of it once", f"{tenset['stream_h']} h"],
+                [f"train {tenset['trees']} trees out of core", f"{tenset['train_h']} h"],
+                ["memory while training", f"{tenset['train_peak_gib']} GiB"],
+                ["disk, measurements and features", f"{tenset['disk_gib']} GiB"],
+            ],
+        ),
+        f"{thousand['devices']:,} devices like this one run {thousand['programs_per_s']:,} "
+        f"programs a second, TenSet's number in {thousand['tenset_h']} h; that takes "
+        f"{thousand['builder_cores']:,} cores that build and {thousand['client_cores']:,} that "
+        "talk to the devices.",
+    ]
+
+
+def _listed(numbers: Sequence[float]) -> str:
+    return ", ".join(map(str, numbers))
+
+
 def _with_range(figure: dict[str, Any]) -> str:
     lowest, highest = figure["range"]
     return f"{figure['mean']:.3f} ({lowest:.3f} to {highest:.3f})"
@@ -140,6 +225,8 @@ _SECTIONS = {
     "ranking": _ranking,
     "model_speed": _model_speed,
     "transfer": _transfer,
+    "search": _search,
+    "scale": _scale,
 }
 
 

@@ -56,7 +56,7 @@ def _compared(case: Mapping[str, Any]) -> dict[str, Any]:
     """
     weights = np.array([task["weight"] for task in case["tasks"]], "float64")
     theirs, ours = case["arms"]["stock"], case["arms"]["costlib"]
-    their_curve, our_curve = _curve(theirs, weights), _curve(ours, weights)
+    their_curve, our_curve = curve(theirs, weights), curve(ours, weights)
     reached = np.flatnonzero(our_curve <= their_curve[-1])
     count = len(our_curve)
     last = int(reached[0]) if len(reached) else count - 1
@@ -74,7 +74,7 @@ def _compared(case: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _curve(arm: Mapping[str, Any], weights: Floats) -> Floats:
+def curve(arm: Mapping[str, Any], weights: Floats) -> Floats:
     """Weighted sum of the best latencies after each trial; infinite until each task has one."""
     best = np.full(len(weights), np.inf)
     sums = []
@@ -109,7 +109,7 @@ def _ablation(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         ratios, areas = [], []
         for case in cases:
             one = np.ones(1)
-            full, this = _curve(case["arms"]["full"], one), _curve(case["arms"][name], one)
+            full, this = curve(case["arms"]["full"], one), curve(case["arms"][name], one)
             ratios.append(full[-1] / this[-1])
             count = min(len(full), len(this))
             known = np.isfinite(full[:count]) & np.isfinite(this[:count])

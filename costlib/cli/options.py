@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,7 @@ from costlib.errors import InputError
 if TYPE_CHECKING:
     from costlib.hardware import Hardware
     from costlib.measure.fleet import Fleet
+    from costlib.report.events import EventFile
 
 Target = Annotated[
     str,
@@ -41,6 +43,10 @@ TrackerAddress = Annotated[
 Key = Annotated[
     str | None, typer.Option("--key", help="By which the tracker knows the devices to use.")
 ]
+Events = Annotated[
+    Path | None,
+    typer.Option("--tensorboard", help="A folder for TensorBoard's event files, written live."),
+]
 Seed = Annotated[int, typer.Option(help="The same seed draws the same programs.")]
 
 
@@ -57,6 +63,15 @@ def chosen_fleet(tracker: str | None, key: str | None) -> Iterator[Fleet | None]
 
     with Fleet(Tracker.parse(tracker, key)) as fleet:
         yield fleet
+
+
+def event_file(folder: Path | None) -> AbstractContextManager[EventFile | None]:
+    """Open TensorBoard's event file; none if no folder is given."""
+    if folder is None:
+        return nullcontext()
+    from costlib.report.events import EventFile
+
+    return EventFile(folder)
 
 
 def chosen_hardware(target: str, mcpu: str | None, cores: int | None) -> Hardware:

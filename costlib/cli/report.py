@@ -15,6 +15,10 @@ def report(
         str, typer.Argument(help="The folder of a run, a dataset or a bundle; or a bundle's name.")
     ],
     out: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
+    against: Annotated[
+        Path | None,
+        typer.Option(help="Compare a run with another, or with MetaSchedule's work directory."),
+    ] = None,
     figures: Annotated[
         Path | None, typer.Option(help="Also save its pictures there, as PNG and SVG.")
     ] = None,
@@ -27,7 +31,7 @@ def report(
     from costlib.report import report as describe
     from costlib.report.page import save_page, save_pictures
 
-    page = describe(target)
+    page = describe(target, against)
     save_page(page, out)
     pictures = save_pictures(page, figures) if figures is not None else []
     if as_json:

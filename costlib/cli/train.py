@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from costlib.cli.options import Seed
+from costlib.cli.options import Events, Seed, event_file
 from costlib.cli.output import Json, print_json, print_table, progress_bar
 
 
@@ -36,10 +37,9 @@ def train(
     ] = None,
     cluster: Annotated[
         str | None,
-        typer.Option(
-            help="Train the trees on a Dask cluster: `tcp://host:port`, or `local:N` processes."
-        ),
+        typer.Option(help="Train on a Dask cluster: `tcp://host:port`, or `local:N` processes."),
     ] = None,
+    tensorboard: Events = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -49,6 +49,7 @@ def train(
     """
     from costlib.errors import InputError
     from costlib.hub.train import train as run
+    from costlib.models.training_curve import listening
     from costlib.models.transformer import GeneratorConfig
 
     if generator_from is not None and generator_epochs is None:
@@ -58,23 +59,26 @@ def train(
         if generator_width < 32 or generator_width % 32:
             raise InputError(f"--generator-width is {generator_width}; give a multiple of 32")
         generator = GeneratorConfig(epochs=generator_epochs, width=generator_width)
-    with progress_bar("training") as (bar, line):
+    with event_file(tensorboard) as events, progress_bar("training") as (bar, line):
 
         def show(done: int, total: int) -> None:
             bar.update(line, completed=done, total=total)
 
-        bundle = run(
-            dataset,
-            out,
-            kind=model,
-            hardware=hardware,
-            held_out_share=held_out,
-            seed=seed,
-            generator=generator,
-            generator_from=generator_from,
-            cluster=cluster,
-            on_progress=show,
-        )
+        with nullcontext() if events is None else listening(events.tell):
+            bundle = run(
+                dataset,
+                out,
+                kind=model,
+                hardware=hardware,
+                held_out_share=held_out,
+                seed=seed,
+                generator=generator,
+                generator_from=generator_from,
+                cluster=cluster,
+                on_progress=show,
+            )
+        if events is not None:
+            events.metrics(bundle.manifest.metrics)
     _print_metrics(str(out), bundle.manifest.metrics, as_json)
 
 

@@ -7,11 +7,21 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from costlib.cli.options import Cores, Key, Mcpu, Seed, TrackerAddress, chosen_fleet, local_hardware
+from costlib.cli.options import (
+    Cores,
+    Events,
+    Key,
+    Mcpu,
+    Seed,
+    TrackerAddress,
+    chosen_fleet,
+    event_file,
+    local_hardware,
+)
 from costlib.cli.output import Json, milliseconds, print_json, print_table
 
 if TYPE_CHECKING:
-    from costlib.search.result import TuneResult
+    from costlib.search.result import TuneProgress, TuneResult
     from costlib.search.scheduler import Objective
 
 
@@ -49,6 +59,7 @@ def tune(
     cores: Cores = None,
     tracker: TrackerAddress = None,
     key: Key = None,
+    tensorboard: Events = None,
     as_json: Json = False,
 ) -> None:
     """Tune networks with a pretrained bundle and compare them with PyTorch.
@@ -62,7 +73,17 @@ def tune(
     from costlib.report.curve import draw_curve
     from costlib.search.tune import tune as run
 
-    with chosen_fleet(tracker, key) as fleet, LiveTuning() as live:
+    with (
+        chosen_fleet(tracker, key) as fleet,
+        event_file(tensorboard) as events,
+        LiveTuning() as live,
+    ):
+
+        def show(progress: TuneProgress) -> None:
+            live.show(progress)
+            if events is not None:
+                events.tuning(progress)
+
         result = run(
             *sources,
             out=out,
@@ -78,7 +99,7 @@ def tune(
             resume=resume,
             try_layouts=layouts,
             memory=memory,
-            on_progress=live.show,
+            on_progress=show,
         )
     picture = draw_curve(result, out / "curve.png")
     if as_json:

@@ -54,7 +54,7 @@ def train(
     generator_from
         A bundle whose generator is trained further, instead of a new one.
     cluster
-        Train the models of trees on the workers of a Dask scheduler, ``tcp://host:port``, or on
+        Train the cost models on the workers of a Dask scheduler, ``tcp://host:port``, or on
         ``local:N`` processes; they must see the dataset at the same place.
     on_progress
         Called with (done, total): programs while features are computed, then the steps of the

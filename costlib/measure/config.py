@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -10,6 +10,9 @@ from costlib.schema import CanaryTimes
 
 Arguments = tuple[tuple[str, tuple[int, ...]], ...]
 """(dtype, shape) of each argument, results last."""
+
+
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class MeasureConfig(BaseModel):
@@ -137,9 +140,9 @@ class Timing(_Message):
         Whether repeats were saved.
     """
 
-    run_secs: tuple[float, ...]
-    canary_compute: tuple[float, ...]
-    canary_memory: tuple[float, ...]
+    run_secs: tuple[Seconds, ...]
+    canary_compute: tuple[Seconds, ...] = Field(min_length=1)
+    canary_memory: tuple[Seconds, ...] = Field(min_length=1)
     raced: bool
 
 

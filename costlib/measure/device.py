@@ -140,10 +140,15 @@ def _start_server(target: dict[str, Any]) -> MeasureServer:
 def _work(server: Any, text: str) -> str:
     """Do a job, whose files have been sent to the session's folder before."""
     try:
-        job = _placed(_JOB.validate_json(text))
+        job = _placed(job_of(text))
         return str(server().work([job])[0].model_dump_json())
     except (RuntimeError, ValueError, OSError) as error:
         return Outcome(error=str(error).splitlines()[0]).model_dump_json()
+
+
+def job_of(text: str | bytes) -> DeviceJob:
+    """Read a job; raise ``ValueError`` if it is none."""
+    return _JOB.validate_json(text)
 
 
 def _placed(job: DeviceJob) -> DeviceJob:

@@ -38,6 +38,7 @@ _SEARCH_SECS = 10.0
 
 _SECS_TO_LEAVE = 2.0
 _SAMPLES = 50
+_MOST_BYTES = 1 << 20
 _OFF = 8.0
 """A device whose canaries differ by this factor from what they were at first is off."""
 
@@ -84,6 +85,11 @@ class Device:
         self.strikes = 0
         self.description: Description
         self.canary: CanaryTimes
+
+    @property
+    def pid(self) -> int:
+        """Process id of the link."""
+        return self._process.pid
 
     @property
     def hardware(self) -> Hardware:
@@ -135,7 +141,7 @@ class Device:
         """Whether the canaries beside a measurement cannot have been this device's."""
         now = _fastest(timing)
         ratios = (now.compute_s / self.canary.compute_s, now.memory_s / self.canary.memory_s)
-        return any(abs(math.log(ratio)) > math.log(_OFF) for ratio in ratios)
+        return not all(1 / _OFF < ratio < _OFF for ratio in ratios)
 
     def leave(self) -> None:
         """End the session; a link that does not let go of it is killed."""
@@ -150,7 +156,7 @@ class Device:
         try:
             if not self._connection.poll(max(0.0, secs)):
                 raise DeviceLostError(f"it did not answer within {secs:.0f} s")
-            return dict(json.loads(self._connection.recv_bytes()))
+            return dict(json.loads(self._connection.recv_bytes(_MOST_BYTES)))
         except (EOFError, OSError, ValueError):
             raise DeviceLostError("it is gone") from None
 

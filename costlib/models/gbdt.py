@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from costlib.errors import BundleError
 from costlib.features.batch import FeatureBatch
+from costlib.models import training_curve
 from costlib.models.base import CostModel, Scores, check_training_data
 from costlib.models.trees import load_trees, save_trees
 
@@ -26,8 +27,8 @@ _MOST_LEAVES = 100
 _FEWEST_JUDGED = 10
 """With fewer tasks than these, none is spared for early stopping; with more, every tenth is."""
 
-_JUDGED_AT = 5
-"""Early stopping looks at how the first of a ranking do (NDCG)."""
+_JUDGED = {"metric": "ndcg", "eval_at": [5]}
+"""Early stopping, and whoever listens, looks at how the first of a ranking do."""
 
 _MOST_RANKED_TOGETHER = 10_000
 """LightGBM refuses to rank more rows than these with one another."""
@@ -122,7 +123,11 @@ class GbdtModel(CostModel):
         rounds, patience = self.config.num_trees, self.config.patience
         sizes = np.asarray(data.group)
         if not patience or len(sizes) < _FEWEST_JUDGED:
-            self._booster = lgb.train(parameters, data, num_boost_round=rounds)
+            watched: dict[str, Any] = {}
+            if training_curve.anybody_listens():
+                parameters = parameters | _JUDGED
+                watched = {"valid_sets": [data], "callbacks": [self._tell]}
+            self._booster = lgb.train(parameters, data, num_boost_round=rounds, **watched)
             return
         data.params = {**(data.params or {}), **parameters}
         task = np.repeat(np.arange(len(sizes)), sizes)
@@ -131,12 +136,17 @@ class GbdtModel(CostModel):
             for rows in (task % _FEWEST_JUDGED != 0, task % _FEWEST_JUDGED == 0)
         )
         self._booster = lgb.train(
-            parameters | {"metric": "ndcg", "eval_at": [_JUDGED_AT]},
+            parameters | _JUDGED,
             learned,
             num_boost_round=rounds,
             valid_sets=[judged],
-            callbacks=[lgb.early_stopping(patience, verbose=False)],
+            callbacks=[self._tell, lgb.early_stopping(patience, verbose=False)],
         )
+
+    def _tell(self, state: Any) -> None:
+        """Pass on how well the trees rank by now; LightGBM calls this after each."""
+        for _, metric, value, _ in state.evaluation_result_list:
+            training_curve.tell(f"{self.kind}/{metric}", state.iteration + 1, value)
 
     def parameters(self, seed: int) -> dict[str, Any]:
         """Return what LightGBM is told."""

@@ -13,8 +13,8 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from costlib.features.batch import FeatureBatch, Floats
-from costlib.models.base import CostModel, Scores, check_training_data
-from costlib.models.neural import NeuralConfig, Shapes, load_weights, save_weights, train_to_rank
+from costlib.models.base import Scores, check_training_data
+from costlib.models.neural import NeuralConfig, NeuralModel, Shapes, load_weights, train_to_rank
 from costlib.models.normalisation import Normalisation
 from costlib.models.task_batches import Rows
 
@@ -37,10 +37,11 @@ class MlpConfig(NeuralConfig):
     pairs: Literal["task", "batch"] = "task"
 
 
-class MlpModel(CostModel):
+class MlpModel(NeuralModel):
     """Scores a program by a network over its stores; the normalisation is part of the model."""
 
     kind = "mlp"
+    config: MlpConfig
 
     def __init__(self, config: MlpConfig | None = None) -> None:
         self.config = config or MlpConfig()
@@ -70,7 +71,14 @@ class MlpModel(CostModel):
 
         across_tasks = self.config.pairs == "batch"
         self._weights = norm.arrays() | train_to_rank(
-            network, score, labels, groups, self.config, seed, across_tasks=across_tasks
+            network,
+            score,
+            labels,
+            groups,
+            self.config,
+            seed,
+            name=self.kind,
+            across_tasks=across_tasks,
         )
 
     def predict(self, batch: FeatureBatch) -> Scores:
@@ -87,10 +95,6 @@ class MlpModel(CostModel):
         for layer in ("decoder0", "decoder1"):
             hidden = np.maximum(self._linear(layer, hidden), 0)
         return np.asarray(self._linear("decoder2", hidden)[:, 0], "float64")
-
-    def save(self, folder: Path) -> None:
-        """Write the weights and the settings."""
-        save_weights(folder, self._weights, self.config)
 
     @classmethod
     def load(cls, folder: Path) -> Self:

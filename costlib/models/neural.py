@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict
 
 from costlib.errors import BundleError
 from costlib.features.batch import Floats
-from costlib.models.base import Scores
+from costlib.models import process_group, training_curve
+from costlib.models.base import CostModel, Scores
 from costlib.models.normalisation import Normalisation
 from costlib.models.task_batches import Rows, TaskBatches
 
@@ -47,6 +48,17 @@ class NeuralConfig(BaseModel):
 _Config = TypeVar("_Config", bound=NeuralConfig)
 
 
+class NeuralModel(CostModel):
+    """A model trained in torch; several processes can train it together."""
+
+    config: NeuralConfig
+    _weights: dict[str, Floats]
+
+    def save(self, folder: Path) -> None:
+        """Write the weights and the settings."""
+        save_weights(folder, self._weights, self.config)
+
+
 def train_to_rank(
     network: Mapping[str, Any],
     score: Callable[[Rows], Any],
@@ -55,6 +67,7 @@ def train_to_rank(
     config: NeuralConfig,
     seed: int,
     *,
+    name: str,
     across_tasks: bool = False,
 ) -> dict[str, Floats]:
     """Train a network by LambdaRank.
@@ -69,6 +82,8 @@ def train_to_rank(
         See :meth:`costlib.models.base.CostModel.fit`.
     config, seed
         How, and which batches are drawn.
+    name
+        Of the model, for :mod:`costlib.models.training_curve`.
     across_tasks
         Compare all programs of a batch, not only those of one task.
 
@@ -89,15 +104,17 @@ def train_to_rank(
         network.values(), lr=config.learning_rate, weight_decay=config.weight_decay
     )
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, len(batches))
-    for rows in batches:
+    for step, rows in enumerate(batches, start=1):
         shape = (1, rows.size) if across_tasks else rows.shape
         chosen = torch.from_numpy(rows.ravel())
         loss = lambda_rank(score(rows.ravel()).view(shape), targets[chosen].view(shape))
         optimizer.zero_grad()
         loss.backward()
+        process_group.average_gradients(network.values())
         optimizer.step()
         schedule.step()
-    return {name: np.ascontiguousarray(value.detach().numpy()) for name, value in network.items()}
+        training_curve.tell(f"{name}/loss", step, loss.detach())
+    return {key: np.ascontiguousarray(value.detach().numpy()) for key, value in network.items()}
 
 
 def save_weights(folder: Path, weights: dict[str, Floats], config: NeuralConfig) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from costlib.features.batch import FeatureBatch, Floats
+from costlib.models import process_group
 
 _LEAST = 1e-6
 """A column that deviates less from its mean is constant and says nothing."""
@@ -30,11 +31,14 @@ class Normalisation:
 
     @classmethod
     def of(cls, batch: FeatureBatch) -> Normalisation:
-        """Measure the columns of a batch."""
+        """Measure the columns of a batch, and of those of the processes that train with this."""
         values = []
         for columns in (batch.stores, batch.context):
-            mean = columns.mean(0, dtype="float64")
-            deviation = columns.std(0, dtype="float64")
+            count = process_group.summed(len(columns))
+            mean = process_group.summed(columns.sum(0, dtype="float64")) / count
+            own = columns.mean(0, dtype="float64")
+            squares = columns.var(0, dtype="float64") + (own - mean) ** 2
+            deviation = np.sqrt(process_group.summed(len(columns) * squares) / count)
             scale = np.where(deviation > _LEAST, 1 / np.maximum(deviation, _LEAST), 0)
             values += [mean.astype("float32"), scale.astype("float32")]
         return cls(*values)

@@ -13,8 +13,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from costlib.features.batch import FeatureBatch, Floats
-from costlib.models.base import CostModel, Scores, check_training_data
-from costlib.models.neural import NeuralConfig, Shapes, load_weights, save_weights, train_to_rank
+from costlib.models.base import Scores, check_training_data
+from costlib.models.neural import NeuralConfig, NeuralModel, Shapes, load_weights, train_to_rank
 from costlib.models.normalisation import Normalisation
 from costlib.models.task_batches import Rows
 
@@ -43,10 +43,11 @@ class SequenceConfig(NeuralConfig):
         return self
 
 
-class SequenceModel(CostModel):
+class SequenceModel(NeuralModel):
     """Scores a program from its decisions: a layer of attention, a sum, and an MLP."""
 
     kind = "sequence"
+    config: SequenceConfig
     view = "schedule"
 
     def __init__(self, config: SequenceConfig | None = None) -> None:
@@ -84,7 +85,7 @@ class SequenceModel(CostModel):
             )
 
         self._weights = norm.arrays() | train_to_rank(
-            network, score, labels, groups, self.config, seed
+            network, score, labels, groups, self.config, seed, name=self.kind
         )
 
     def predict(self, batch: FeatureBatch) -> Scores:
@@ -107,10 +108,6 @@ class SequenceModel(CostModel):
             for start in range(0, len(batch), _AT_ONCE)
         ]
         return np.concatenate(scores).astype("float64")
-
-    def save(self, folder: Path) -> None:
-        """Write the weights and the settings."""
-        save_weights(folder, self._weights, self.config)
 
     @classmethod
     def load(cls, folder: Path) -> Self:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from costlib.models import process_group
+
 Rows = np.ndarray[Any, np.dtype[np.int64]]
 
 
@@ -20,19 +22,20 @@ class TaskBatches:
     epochs
         There are as many steps as it takes to draw that many times the programs.
     programs, tasks
-        Programs of a task, and tasks of a step.
+        Programs of a task, and tasks of a step. Processes that train together share the tasks.
     seed
         The same seed draws the same.
     """
 
     def __init__(self, groups: Rows, epochs: int, programs: int, tasks: int, seed: int) -> None:
+        tasks = max(1, tasks // process_group.size())
         order = np.argsort(groups, kind="stable")
         bounds = np.flatnonzero(np.diff(groups[order])) + 1
         self._tasks = [rows for rows in np.split(order, bounds) if len(rows) > 1]
         self._shape = (tasks, programs)
-        self._rng = np.random.default_rng(seed)
-        total = sum(len(rows) for rows in self._tasks)
-        self._steps = epochs * max(1, total // (programs * tasks))
+        self._rng = np.random.default_rng(seed + (process_group.rank() << 32))
+        total, step = process_group.summed([sum(map(len, self._tasks)), programs * tasks])
+        self._steps = epochs * max(1, int(total // step))
 
     def __len__(self) -> int:
         """How many steps there are."""

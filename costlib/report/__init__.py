@@ -6,19 +6,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from costlib.data.dataset import Dataset
+from costlib.errors import InputError
 from costlib.hub import load_pretrained
 
 if TYPE_CHECKING:
     from costlib.report.page import Page
 
 
-def report(target: str) -> Page:
+def report(target: str, against: Path | None = None) -> Page:
     """Describe a run, a dataset or a bundle.
 
     Parameters
     ----------
     target
         The folder of one of them, or a bundle's name or address.
+    against
+        To compare a run with, see :func:`costlib.report.against.comparison`.
 
     Raises
     ------
@@ -26,6 +29,8 @@ def report(target: str) -> Page:
         It is none of them, or it is damaged.
     """
     folder = Path(target)
+    if against is not None and not (folder / "trials").is_dir():
+        raise InputError(f"{target} is not a run, which alone can be compared with another")
     if (folder / "dataset.json").is_file():
         from costlib.report.dataset import dataset_report
 
@@ -33,7 +38,7 @@ def report(target: str) -> Page:
     if (folder / "trials").is_dir():
         from costlib.report.run import run_report
 
-        return run_report(folder)
+        return run_report(folder, against)
     from costlib.report.bundle import bundle_report
 
     return bundle_report(load_pretrained(target))

@@ -14,6 +14,7 @@ from costlib.data.dataset import Dataset
 from costlib.data.task_tables import task_of
 from costlib.errors import CostlibError, InputError
 from costlib.hub import load_pretrained
+from costlib.report.against import comparison
 from costlib.report.curve import curve_figure
 from costlib.report.page import Fold, Page, Picture, Section, Table
 from costlib.report.trials import by_origin, spending_figure, tasks_figure, with_progress
@@ -30,25 +31,22 @@ _SCRIPTS = 5
 """Tasks whose best program is shown."""
 
 
-def run_report(folder: Path) -> Page:
+def run_report(folder: Path, against: Path | None = None) -> Page:
     """Describe a run that has come to an end.
 
     Parameters
     ----------
     folder
         What ``costlib tune --out`` was given.
+    against
+        Another run to compare with, or MetaSchedule's.
 
     Raises
     ------
     InputError
         It holds no finished run.
     """
-    try:
-        result = TuneResult.model_validate_json((folder / RESULT).read_text())
-    except FileNotFoundError:
-        raise InputError(f"{folder} holds no finished run: it has no {RESULT}") from None
-    except (OSError, ValidationError) as error:
-        raise InputError(f"{folder / RESULT} cannot be read: {error}") from None
+    result = read_result(folder)
     dataset = Dataset.open(folder / TRIALS)
     rows = dataset.scan().filter(pl.col("hardware") == result.hardware_id).collect()
     trials = with_progress(rows)
@@ -79,6 +77,7 @@ def run_report(folder: Path) -> Page:
                 "Each measured program of the tasks that took most time untuned.",
                 [Picture("tasks", "latency of each trial", tasks_figure(trials, tasks))],
             ),
+            *([] if against is None else [comparison(trials, tasks, against)]),
             Section(
                 "What each part of the search gave",
                 "By where a program came from: how often it became its task's best, and for how "
@@ -93,6 +92,17 @@ def run_report(folder: Path) -> Page:
             _best_programs(trials, dataset, tasks, result.hardware_id),
         ],
     )
+
+
+def read_result(folder: Path) -> TuneResult:
+    """Read what a run came to; raise :class:`InputError` if there is no such thing."""
+    try:
+        return TuneResult.model_validate_json((folder / RESULT).read_text())
+    except FileNotFoundError:
+        raise InputError(f"{folder} holds no finished run: it has no {RESULT}") from None
+    except (OSError, UnicodeDecodeError, ValidationError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{folder / RESULT} cannot be read: {reason}") from None
 
 
 def _facts(result: TuneResult) -> list[tuple[str, str]]:

@@ -119,7 +119,7 @@ def fit_on_cluster(
         for hardware_id in chosen_hardware(dataset, hardware):
             build_features(dataset, hardware_id)
     workers = sorted(client.scheduler_info()["workers"])
-    shares = _divided(dataset, only, hardware, len(workers))
+    shares = divided(dataset, only, hardware, len(workers))
     held = [
         client.submit(
             _load, str(dataset.path.resolve()), ids, hardware, model, workers=[worker], pure=False
@@ -152,10 +152,13 @@ def fit_on_cluster(
     return sum(shape[0] for _, shape in filled), {one for part in tasks for one in part}
 
 
-def _divided(
+def divided(
     dataset: Dataset, only: Collection[str] | None, hardware: Collection[str] | None, count: int
 ) -> list[list[str]]:
-    """Divide the tasks so that all shares have about as many programs."""
+    """Return the ids of each worker's tasks, all with about as many programs.
+
+    There are fewer shares than workers if there are fewer tasks.
+    """
     rows = dataset.scan().filter(pl.col("hardware").is_in(list(chosen_hardware(dataset, hardware))))
     if only is not None:
         rows = rows.filter(pl.col("workload_id").is_in(list(only)))

@@ -14,6 +14,7 @@ from costlib.errors import DatasetError, InputError
 from costlib.models import model_class
 from costlib.models.base import CostModel
 from costlib.models.gbdt import GbdtModel
+from costlib.models.neural import NeuralModel
 from costlib.training.assemble import TrainingData, assemble
 from costlib.training.batches import chosen_hardware
 from costlib.training.cluster import fit_on_cluster
@@ -24,6 +25,7 @@ from costlib.training.protocol import (
     most_measured_hardware,
     network_weights,
 )
+from costlib.training.ranks import fit_in_ranks
 
 Progress = Callable[[int, int], None]
 
@@ -88,7 +90,7 @@ def fit_model(
         Decides the split and the fit.
     cluster
         A Dask client to train with, see :func:`costlib.training.cluster.connected`; for models
-        of trees over pooled features.
+        of trees over pooled features, and neural ones.
     on_progress
         Called with (done, total) programs while features are computed.
 
@@ -135,12 +137,17 @@ def _fit(
     """Return the fitted model, and how many programs of which workloads it was trained on."""
     model = model_class(kind)()
     if cluster is not None:
-        if not isinstance(model, GbdtModel):
-            raise InputError(f"'{kind}' cannot be trained on a cluster; 'gbdt' can")
-        programs, tasks = fit_on_cluster(
-            cluster, dataset, model, only=only, hardware=hardware, seed=seed
-        )
-        return model, programs, _sorted(tasks)
+        if isinstance(model, GbdtModel):
+            programs, tasks = fit_on_cluster(
+                cluster, dataset, model, only=only, hardware=hardware, seed=seed
+            )
+            return model, programs, _sorted(tasks)
+        if isinstance(model, NeuralModel):
+            fitted, programs, tasks = fit_in_ranks(
+                cluster, dataset, model, only=only, hardware=hardware, seed=seed
+            )
+            return fitted, programs, _sorted(tasks)
+        raise InputError(f"'{kind}' cannot be trained on a cluster; 'gbdt' and 'mlp' can")
     data = assemble(dataset, only=only, hardware=hardware, view=model.view, on_progress=on_progress)
     model.fit(data.batch, data.labels, data.groups, seed=seed)
     return model, len(data.labels), _sorted({workload_id for workload_id, _ in data.tasks})

@@ -17,6 +17,7 @@ from costlib.features.language import VOCABULARY, Grammar, prompt
 from costlib.features.programs import programs_by_task
 from costlib.features.version import LANGUAGE_VERSION
 from costlib.hardware import Hardware
+from costlib.models import training_curve
 from costlib.models.generator import Generator
 from costlib.models.transformer import GeneratorConfig
 from costlib.schema import Language
@@ -141,6 +142,12 @@ def fit_generator(
         ("training", measured, config.epochs),
     ]
     for name, rows, epochs in parts:
+
+        def note(step: int, steps: int, loss: float, part: str = name) -> None:
+            training_curve.tell(f"generator/{part} loss", step, loss)
+            if on_progress is not None:
+                on_progress(step, steps, loss)
+
         chosen = np.flatnonzero(rows)
         if len(chosen) and epochs:
             model.fit(
@@ -149,7 +156,7 @@ def fit_generator(
                 seed=seed,
                 epochs=epochs,
                 checkpoint=checkpoints and checkpoints / f"{name}.safetensors",
-                on_progress=on_progress,
+                on_progress=note,
             )
     return model
 

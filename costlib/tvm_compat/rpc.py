@@ -11,9 +11,15 @@ from typing import Any
 
 import tvm.rpc
 from tvm.rpc import server
+from tvm.rpc.tracker import Tracker as TvmTracker
 from tvm_ffi import register_global_func
 
 _FIRST_PORT, _LAST_PORT = 9090, 9999
+
+
+def start_tracker(host: str = "127.0.0.1") -> Any:
+    """Start a tracker in a process of its own; it has a ``port``, and ``terminate()``."""
+    return TvmTracker(host=host, port=_FIRST_PORT, port_end=_LAST_PORT, silent=True)
 
 
 def start_server(

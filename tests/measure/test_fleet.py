@@ -18,7 +18,7 @@ from typing import Any
 import cloudpickle
 import psutil
 import pytest
-from tvm.rpc.tracker import Tracker as TvmTracker
+from pydantic import ValidationError
 
 from costlib.data.collect import collect
 from costlib.data.plan import Mix
@@ -46,7 +46,7 @@ Start = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[tuple[str, int]]:
-    server = TvmTracker(host="127.0.0.1", port=9190, port_end=9999, silent=True)
+    server = rpc.start_tracker()
     yield "127.0.0.1", server.port
     server.terminate()
 
@@ -271,3 +271,12 @@ def test_canaries_tell(hardware: Hardware) -> None:
     assert not device.is_off(HONEST.model_copy(update={"canary_compute": (7.9e-3,)}))
     assert device.is_off(HONEST.model_copy(update={"canary_compute": (8.1e-3,)}))
     assert device.is_off(HONEST.model_copy(update={"canary_memory": (0.1e-3,)}))
+
+
+@pytest.mark.parametrize("seconds", [[], [0.0], [-1.0], ["nan"], ["inf"], [None], "x"])
+@pytest.mark.parametrize("field", ["run_secs", "canary_compute", "canary_memory"])
+def test_times_that_cannot_be(field: str, seconds: Any) -> None:
+    if (field, seconds) == ("run_secs", []):
+        return  # As of canaries alone.
+    with pytest.raises(ValidationError):
+        Timing.model_validate(HONEST.model_dump() | {field: seconds})

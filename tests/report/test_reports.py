@@ -9,9 +9,12 @@ import pytest
 
 from costlib.cli.app import run as run_command
 from costlib.errors import CostlibError, InputError, UnknownNameError
+from costlib.measure.metaschedule import Builder, Runner
 from costlib.report import report
 from costlib.report.page import Fold, Page, Table, render, save_page
 from costlib.search.tune import tune
+from costlib.tvm_compat import ms
+from costlib.workloads import extract_tasks
 
 SOURCE = "matmul 64 64 64"
 
@@ -44,6 +47,45 @@ def test_a_run(run: Path) -> None:
         "tasks",
         "predictions",
     }
+
+
+def test_a_run_beside_stock(run: Path, tmp_path: Path) -> None:
+    """MetaSchedule's own database, as its search leaves it behind."""
+    (task,) = extract_tasks(SOURCE)
+    work = tmp_path / "stock"
+    builder = Builder()
+    with builder.measurer:
+        ms.tune_tir(
+            mod=task.mod,
+            target=task.tvm_target(),
+            work_dir=str(work),
+            max_trials_global=8,
+            num_trials_per_iter=4,
+            num_tuning_cores=1,
+            builder=builder,
+            runner=Runner(builder),
+            cost_model="random",
+        )
+    page = report(str(run), work)
+    ((row,),) = [table.rows for table in tables(page)["Beside stock"]]
+    assert row[0] == task.name
+    assert (row[1], row[3]) == ("6", "8")
+    assert row[5] == "not reached" or 1 <= int(row[5]) <= 6
+    assert "against" in {picture.name for picture in page.pictures}
+
+
+def test_a_run_beside_itself(run: Path) -> None:
+    (table,) = tables(report(str(run), run))["Beside run"]
+    (row,) = table.rows
+    assert row[1:3] == row[3:5]
+    assert 1 <= int(row[5]) <= 6
+
+
+def test_nothing_to_compare_with(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="neither a run of costlib nor MetaSchedule's"):
+        report(str(run), tmp_path)
+    with pytest.raises(InputError, match="is not a run"):
+        report("cpu-gbdt", run)
 
 
 def test_a_run_whose_bundle_is_gone(run: Path, tmp_path: Path) -> None:

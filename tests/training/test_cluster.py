@@ -14,10 +14,16 @@ from costlib.data.dataset import Dataset
 from costlib.errors import InputError
 from costlib.hub import load_pretrained
 from costlib.models.gbdt import GbdtModel
+from costlib.models.mlp import MlpConfig, MlpModel
+from costlib.models.neural import NeuralModel
+from costlib.models.normalisation import Normalisation
+from costlib.models.sequence import SequenceModel
 from costlib.training import cluster
 from costlib.training.assemble import assemble
 from costlib.training.cluster import connected, fit_on_cluster
 from costlib.training.fit import fit_model
+from costlib.training.metrics import evaluate_scores
+from costlib.training.ranks import fit_in_ranks
 
 
 @pytest.fixture(scope="module")
@@ -42,17 +48,43 @@ def test_as_good_as_one_process(two_workers: Any, dataset: Dataset) -> None:
 
 
 def test_both_workers_hold_a_share(dataset: Dataset) -> None:
-    shares = cluster._divided(dataset, None, None, 2)
+    shares = cluster.divided(dataset, None, None, 2)
     assert len(shares) == 2 and not set(shares[0]) & set(shares[1])
     every = set(dataset.scan().collect()["workload_id"])
     assert set(shares[0]) | set(shares[1]) == every
     chosen = sorted(every)[:1]
-    assert cluster._divided(dataset, chosen, None, 2) == [chosen]
+    assert cluster.divided(dataset, chosen, None, 2) == [chosen]
+
+
+@pytest.mark.parametrize("kind", [MlpModel, SequenceModel])
+def test_a_neural_model_is_as_good_as_one_process(
+    kind: type[NeuralModel], two_workers: Any, dataset: Dataset
+) -> None:
+    alone = kind()
+    together, programs, tasks = fit_in_ranks(two_workers, dataset, kind())
+    data = assemble(dataset, view=alone.view)
+    alone.fit(data.batch, data.labels, data.groups)
+    assert programs == len(data.labels)
+    assert tasks == {workload_id for workload_id, _ in data.tasks}
+    accuracy = [
+        evaluate_scores(model.predict(data.batch), data.latency_s, data.groups).pairwise_accuracy
+        for model in (together, alone)
+    ]
+    assert min(accuracy) > 0.7
+    assert accuracy[0] > accuracy[1] - 0.1
+
+
+def test_both_workers_count(two_workers: Any, dataset: Dataset) -> None:
+    """The columns' means are those of all tasks, not of one worker's."""
+    model, _, _ = fit_in_ranks(two_workers, dataset, MlpModel(MlpConfig(epochs=1)))
+    everything = Normalisation.of(assemble(dataset).batch).arrays()
+    for name, values in everything.items():
+        np.testing.assert_allclose(model._weights[name], values, rtol=1e-3, atol=1e-5)
 
 
 def test_a_model_of_another_kind(two_workers: Any, dataset: Dataset) -> None:
-    with pytest.raises(InputError, match="'mlp' cannot be trained on a cluster"):
-        fit_model(dataset, kind="mlp", cluster=two_workers)
+    with pytest.raises(InputError, match="'gbdt-statements' cannot be trained on a cluster"):
+        fit_model(dataset, kind="gbdt-statements", cluster=two_workers)
 
 
 @pytest.mark.parametrize("address", ["local:0", "local:many", "tcp://127.0.0.1:1", "nowhere"])

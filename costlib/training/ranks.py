@@ -1,0 +1,136 @@
+"""Trains a neural model on a Dask cluster: a ``torch.distributed`` process on each worker.
+
+Every worker trains on its share of the tasks; after each step the gradients are averaged over all
+of them. Dask starts the processes, hands out the shares and brings the model back.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from costlib.data.dataset import Dataset
+from costlib.errors import DatasetError
+from costlib.features.build import build_features
+from costlib.models.base import View
+from costlib.models.neural import NeuralModel
+from costlib.training.assemble import TrainingData, assemble
+from costlib.training.batches import chosen_hardware
+from costlib.training.cluster import divided
+
+_PATIENCE = timedelta(minutes=10)
+"""How long a process waits for the others before it gives up."""
+
+
+def fit_in_ranks(
+    client: Any,
+    dataset: Dataset,
+    model: NeuralModel,
+    *,
+    only: Collection[str] | None = None,
+    hardware: Collection[str] | None = None,
+    seed: int = 0,
+) -> tuple[NeuralModel, int, set[str]]:
+    """Train a neural model on all workers of a cluster.
+
+    Parameters
+    ----------
+    client
+        Dask's, see :func:`costlib.training.cluster.connected`.
+    dataset
+        The dataset, on a disk that all workers see.
+    model
+        Says what is trained, and how.
+    only, hardware
+        Workload ids and hardware ids to train on; all if not given.
+    seed
+        As in :meth:`costlib.models.base.CostModel.fit`; the batches are not those of one process.
+
+    Returns
+    -------
+    model, programs, workloads
+        The fitted model, and how many programs of which workloads it was trained on.
+
+    Raises
+    ------
+    DatasetError
+        There is nothing to train on.
+    """
+    if model.view == "statements":
+        for hardware_id in chosen_hardware(dataset, hardware):
+            build_features(dataset, hardware_id)
+    workers = sorted(client.scheduler_info()["workers"])
+    shares = divided(dataset, only, hardware, len(workers))
+    path = str(dataset.path.resolve())
+    held = {
+        worker: client.submit(
+            _load, path, tasks, hardware, model.view, workers=[worker], pure=False
+        )
+        for worker, tasks in zip(workers, shares, strict=False)
+    }
+    sizes = client.gather({w: client.submit(_size, share) for w, share in held.items()})
+    ranks = [worker for worker in held if sizes[worker]]
+    if not ranks:
+        raise DatasetError(f"{dataset.path} holds no task with two measured programs to rank")
+    port = client.submit(_free_port, workers=ranks[:1], pure=False).result()
+    meeting = f"tcp://{urlsplit(ranks[0]).hostname}:{port}"
+    fits = [
+        client.submit(
+            _fit, held[worker], model, meeting, rank, len(ranks), seed, workers=[worker], pure=False
+        )
+        for rank, worker in enumerate(ranks)
+    ]
+    fitted = client.gather(fits)[0]
+    tasks = client.gather([client.submit(_tasks, held[worker]) for worker in ranks])
+    programs = sum(sizes[worker] for worker in ranks)
+    return fitted, programs, {workload_id for part in tasks for workload_id in part}
+
+
+def _load(
+    path: str, only: list[str], hardware: Collection[str] | None, view: View
+) -> TrainingData | None:
+    try:
+        return assemble(Dataset.open(path), only=only, hardware=hardware, view=view)
+    except DatasetError:
+        return None
+
+
+def _size(share: TrainingData | None) -> int:
+    """Return the number of programs, 0 if there are no two to rank."""
+    if share is None or np.unique(share.groups, return_counts=True)[1].max() < 2:
+        return 0
+    return len(share.labels)
+
+
+def _tasks(share: TrainingData) -> list[str]:
+    return [workload_id for workload_id, _ in share.tasks]
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("", 0))
+        return int(one.getsockname()[1])
+
+
+def _fit(
+    share: TrainingData, model: NeuralModel, meeting: str, rank: int, size: int, seed: int
+) -> NeuralModel | None:
+    """Train together with the other ranks; the first returns the model."""
+    import torch
+    import torch.distributed as group
+    from distributed import get_worker
+
+    torch.set_num_threads(get_worker().state.nthreads)
+    group.init_process_group(
+        "gloo", init_method=meeting, rank=rank, world_size=size, timeout=_PATIENCE
+    )
+    try:
+        model.fit(share.batch, share.labels, share.groups, seed=seed)
+    finally:
+        group.destroy_process_group()
+    return None if rank else model

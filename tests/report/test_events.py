@@ -1,0 +1,69 @@
+"""TensorBoard's files, read back by TensorBoard."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from costlib.errors import InputError
+from costlib.models import training_curve
+from costlib.report.events import EventFile
+from costlib.search.result import TuneProgress
+from costlib.workloads import Task
+
+
+def read(folder: Path) -> dict[str, list[tuple[int, float]]]:
+    events = EventAccumulator(str(folder)).Reload()
+    values = {}
+    for tag in events.Tags()["tensors"]:
+        values[tag] = [(e.step, float(e.tensor_proto.float_val[0])) for e in events.Tensors(tag)]
+    return values
+
+
+def close(found: list[tuple[int, float]], expected: list[tuple[int, float]]) -> bool:
+    return bool(np.allclose(found, expected))
+
+
+def test_a_tuning_run(tmp_path: Path, matmul: Task, dense: Task) -> None:
+    progress = TuneProgress("tuning", 4, [matmul, dense], best_s=[None, None], task_trials=[0, 0])
+    with EventFile(tmp_path) as events:
+        events.tuning(progress)
+        progress.add(0, 2e-3)
+        progress.add(1, None)
+        events.tuning(progress)
+        progress.add(0, 1e-3)
+        progress.add(1, 4e-3)
+        progress.search_s = 7.0
+        events.tuning(progress)
+    values = read(tmp_path)
+    first, second = (f"{task.name}-{task.workload_id[:6]}" for task in (matmul, dense))
+    assert close(values[f"latency_ms/{first}"], [(1, 2.0), (3, 1.0)])
+    assert close(values[f"latency_ms/{second}"], [(4, 4.0)])
+    total = matmul.weight * 1.0 + dense.weight * 4.0
+    assert close(values["tuned_tasks_ms"], [(2, 2.0 * matmul.weight), (4, total)])
+    assert values["seconds/search"][-1] == (4, 7.0)
+
+
+def test_a_training(tmp_path: Path) -> None:
+    with EventFile(tmp_path) as events:
+        with training_curve.listening(events.tell):
+            assert training_curve.anybody_listens()
+            training_curve.tell("mlp/loss", 1, 0.5)
+        training_curve.tell("mlp/loss", 2, 0.25)
+        events.metrics({"top1": 0.5, "networks": {"bert": {"top1": 0.75, "name": "x"}}})
+    assert not training_curve.anybody_listens()
+    assert read(tmp_path) == {
+        "mlp/loss": [(1, 0.5)],
+        "metrics/top1": [(0, 0.5)],
+        "metrics/networks/bert/top1": [(0, 0.75)],
+    }
+
+
+def test_without_tensorboard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboard.summary", None)
+    with pytest.raises(InputError, match=r"pip install 'costlib\[tensorboard\]'"):
+        EventFile(tmp_path / "events")

@@ -1,0 +1,84 @@
+"""The examples of tools/examples, run as they are, with fewer trials."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+from costlib.tvm_compat import relax, tvm
+
+EXAMPLES = Path(__file__).parents[1] / "tools" / "examples"
+
+
+def example(name: str) -> dict[str, Any]:
+    return runpy.run_path(str(EXAMPLES / name), run_name="example")
+
+
+def test_stock_metaschedule_with_a_bundle() -> None:
+    assert 0 < example("metaschedule_script.py")["main"](trials=4) < 1
+
+
+def test_the_script_is_three_lines_from_stock() -> None:
+    text = (EXAMPLES / "metaschedule_script.py").read_text()
+    assert [f"# {n}" in text for n in (1, 2, 3)] == [True] * 3
+
+
+def test_a_relax_module_tuned_and_deployed(tmp_path: Path) -> None:
+    names = example("relax_module.py")
+    network, (x,) = names["module"]()
+    output = names["main"](trials=4, out=tmp_path)
+    untuned = relax.VirtualMachine(tvm.compile(network, target="llvm"), tvm.cpu())
+    expected = untuned["main"](tvm.runtime.tensor(x)).numpy()
+    np.testing.assert_allclose(output, expected, rtol=1e-3, atol=1e-5)
+
+
+def test_a_new_family(tmp_path: Path) -> None:
+    result = example("new_family.py")["main"](trials=4, programs=2, out=tmp_path)
+    (network,) = result.networks
+    assert network.max_abs_error < 1e-3
+    assert network.latency_after_s > 0
+
+
+def test_a_new_hardware_key_from_collecting_to_publishing(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        'sources = ["matmul 64 64 64", "dense 32 64 64"]\n'
+        "programs_per_task = 8\nmin_flops = 0\n[mix]\nevolved = 0\n"
+        '[held_out]\nnetworks = ["matmul 48 96 32"]\nprograms_per_task = 4\n'
+    )
+    bin_folder = Path(sys.executable).parent
+    done = subprocess.run(
+        ["sh", EXAMPLES / "new_hardware.sh", tmp_path / "mine", "5", tmp_path / "published"],
+        env=os.environ
+        | {"PLAN": str(plan), "TRIALS": "2", "PATH": f"{bin_folder}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "published" / "bundle.json").is_file()
+    assert (tmp_path / "mine" / "run" / "network.so").is_file()
+    assert (tmp_path / "mine" / "run.html").read_text().startswith("<!")
+
+
+def test_the_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    mpl.use("agg")
+    monkeypatch.chdir(EXAMPLES)
+    cells = json.loads((EXAMPLES / "dataset_and_bundle.ipynb").read_text())["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    names: dict[str, Any] = {}
+    for text in code:
+        exec(text.replace("TASKS = 24", "TASKS = 3"), names)
+    plt = names["plt"]
+    assert len(plt.get_fignums()) == 2
+    plt.close("all")
+    assert names["metrics"].networks

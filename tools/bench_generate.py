@@ -1,0 +1,192 @@
+"""Written programs against searched ones: what a bundle's generator is worth.
+
+    python tools/bench_generate.py run --bundle BUNDLE    # the cases, tools/results/generate/
+    python tools/bench_generate.py summary                # tools/results/generate.json
+
+For the two heaviest tasks of each held-out network, by the same runner, sides in turns
+(:mod:`search_arms`):
+
+- ``written``: the best 32 of 128 written programs by the cost model, in its order;
+- ``sampled``: the same of 128 random ones;
+- ``search``, ``search without``: costlib's search with 32 trials, with the generator and without;
+- ``stock``: MetaSchedule's search, 64 trials. Its longer curves are those of ``bench_search.py``.
+
+What is there is not measured again. The speed of writing is measured against stock's sampling, both
+up to programs that pass the postprocessors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from bench_search import CASES, NETWORKS, heaviest, raced
+from search_arms import Arm, Turns, ours, stock
+from search_summary import curve
+
+from costlib.hardware import Hardware
+from costlib.hub import load_pretrained
+from costlib.hub.bundle import Bundle
+from costlib.hub.scorer import BundleScorer
+from costlib.measure.measurer import Candidate, Measurer
+from costlib.search.config import SearchConfig
+from costlib.search.generate import Writer
+from costlib.space.design_space import DesignSpace
+from costlib.space.vectors import sketch_vectors
+from costlib.workloads.task import Task
+
+RESULTS = Path(__file__).parent / "results"
+FOLDER = RESULTS / "generate"
+DRAWN = 128
+MEASURED = 32
+STOCK_TRIALS = 64
+BATCH = 4
+COUNTS = (1, 4, 16, 32)
+SEEDS = (0, 1, 2)
+
+
+def main() -> None:
+    """Measure the cases that are missing, or summarise."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("part", choices=["run", "summary"])
+    parser.add_argument("--bundle", default="cpu-gbdt")
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
+    parser.add_argument("--minutes", type=float, default=float("inf"))
+    arguments = parser.parse_args()
+    if arguments.part == "summary":
+        (RESULTS / "generate.json").write_text(json.dumps(_summary(), indent=1) + "\n")
+        return
+    FOLDER.mkdir(exist_ok=True)
+    end = time.monotonic() + 60 * arguments.minutes
+    hardware, bundle = Hardware.local(), load_pretrained(arguments.bundle)
+    with Measurer(hardware, reference=bundle.canary(hardware.hardware_id)) as measurer:
+        for seed in arguments.seeds:
+            for network in NETWORKS:
+                for rank, task in enumerate(heaviest(network, hardware, 2)):
+                    file = FOLDER / f"{network}-{rank}-seed{seed}.json"
+                    if file.exists() or time.monotonic() > end:
+                        continue
+                    file.write_text(json.dumps(_case(task, bundle, measurer, seed)) + "\n")
+                    print(file.stem, flush=True)
+
+
+def _case(task: Task, bundle: Bundle, measurer: Measurer, seed: int) -> dict[str, Any]:
+    hardware = measurer.hardware
+    space = DesignSpace(task)
+    speed: dict[str, float] = {}
+    valid: dict[str, int] = {}
+
+    def written() -> list[Candidate]:
+        writer = Writer(bundle.require_generator(), task, hardware, sketch_vectors(space, seed))
+        started = time.perf_counter()
+        programs = writer.write_all(DRAWN, np.random.default_rng(seed)).programs
+        candidates = [Candidate(program, space.lower(program)) for program in programs]
+        passed = [one for one in candidates if one.schedule is not None]
+        speed["written"] = len(passed) / (time.perf_counter() - started)
+        valid.update(written=len(programs), passed=len(passed))
+        return passed
+
+    def sampled() -> list[Candidate]:
+        started = time.perf_counter()
+        drawn = (Candidate(p, s) for p, s in space.sample(seed) if s is not None)
+        candidates = list(islice(drawn, DRAWN))
+        speed["sampled"] = len(candidates) / (time.perf_counter() - started)
+        return candidates
+
+    def best(make: Callable[[], list[Candidate]]) -> Callable[[], list[Candidate]]:
+        def ranked() -> list[Candidate]:
+            candidates = list({one.program.program_id: one for one in make()}.values())
+            scores = BundleScorer(bundle, hardware)(space, [one.schedule for one in candidates])
+            return [candidates[i] for i in np.argsort(-scores, kind="stable")[:MEASURED]]
+
+        return ranked
+
+    without = SearchConfig(generator=False)
+    arms = [
+        Arm("written", _listed(task, best(written), measurer)),
+        Arm("sampled", _listed(task, best(sampled), measurer)),
+        Arm("search", ours([task], MEASURED, seed, measurer, bundle, SearchConfig())),
+        Arm("search without", ours([task], MEASURED, seed, measurer, bundle, without)),
+        Arm("stock", stock([task], STOCK_TRIALS, STOCK_TRIALS, seed, measurer)),
+    ]
+    result = {"bundle": bundle.manifest.created, "hardware": hardware.hardware_id}
+    return result | raced(arms, [task]) | {"programs_per_s": speed, "programs": valid}
+
+
+def _listed(
+    task: Task, make: Callable[[], list[Candidate]], measurer: Measurer
+) -> Callable[[Arm, Turns], None]:
+    """Measure a list in its order."""
+
+    def run(arm: Arm, turns: Turns) -> None:
+        candidates = make()
+        best_s: float | None = None
+        for start in range(0, len(candidates), BATCH):
+            began = time.perf_counter()
+            batch = measurer.measure(task, candidates[start : start + BATCH], best_s)
+            arm.measure_s += time.perf_counter() - began
+            known = [m.latency_s for m in batch if m.latency_s is not None and not m.raced]
+            best_s = min([*known, *([] if best_s is None else [best_s])], default=None)
+            arm.note(0, [m.latency_s for m in batch])
+            arm.end(turns)
+            arm.begin(turns)
+
+    return run
+
+
+def _summary() -> dict[str, Any]:
+    """Throughput relative to stock's, at its ends of 64, 200 and 1,000 trials."""
+    rows = []
+    for file in sorted(FOLDER.glob("*.json")):
+        case = json.loads(file.read_text())
+        name, _, seed = file.stem.rpartition("-seed")
+        goals = {"64": curve(case["arms"]["stock"], np.ones(1))[-1]}
+        network, _, rank = name.rpartition("-")
+        known = {"200": f"heavy-{name}-seed{seed}"}
+        if rank == "0":
+            known["1000"] = f"long-{network}-seed{seed}"
+        for trials, recorded in known.items():
+            recorded_file = CASES / f"{recorded}.json"
+            if recorded_file.exists():
+                arm = json.loads(recorded_file.read_text())["arms"]["stock"]
+                goals[trials] = curve(arm, np.ones(1))[-1]
+        row: dict[str, Any] = {"task": name, "seed": int(seed), **case["programs"]}
+        row["programs_per_s"] = {k: round(v, 1) for k, v in case["programs_per_s"].items()}
+        for arm_name, arm in case["arms"].items():
+            best = curve(arm, np.ones(1))
+            row[arm_name] = {
+                trials: {
+                    str(k): round(float(goal / best[k - 1]), 4) for k in COUNTS if k <= len(best)
+                }
+                for trials, goal in goals.items()
+            }
+        rows.append(row)
+    return {
+        "relative_to": "stock's throughput after so many trials; then by programs measured",
+        "cases": rows,
+        "pooled": {
+            arm: {trials: _pooled(rows, arm, trials) for trials in ("64", "200", "1000")}
+            for arm in ("written", "sampled", "search", "search without")
+        },
+        "valid": round(sum(r["passed"] for r in rows) / max(sum(r["written"] for r in rows), 1), 4),
+    }
+
+
+def _pooled(rows: Sequence[dict[str, Any]], arm: str, trials: str) -> dict[str, float]:
+    """Return geometric means over the cases."""
+    pooled = {}
+    for count in map(str, COUNTS):
+        shares = [row[arm][trials][count] for row in rows if count in row[arm].get(trials, {})]
+        if shares:
+            pooled[count] = round(float(np.exp(np.mean(np.log(np.maximum(shares, 1e-6))))), 4)
+    return pooled
+
+
+if __name__ == "__main__":
+    main()

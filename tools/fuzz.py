@@ -1,0 +1,240 @@
+"""Throw damaged files at everything that reads files: no crash, no hang, nothing but clear errors.
+
+    python tools/fuzz.py --work /tmp/fuzz                 # 100,000 inputs for each loader
+    python tools/fuzz.py --work /tmp/fuzz --only bundle --inputs 1000
+
+Writes ``tools/results/fuzz.json`` and goes on where it was stopped. An input is a small valid set
+of files with one of them changed: bytes replaced, cut out, put in, the end cut off; in JSON a value
+exchanged for one that hurts; in parquet a column. It is read in a forked process with limits on
+time and memory. What is read without complaint is fine, and so is one of costlib's errors of one
+line; everything else is a finding.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import signal
+import struct
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from fuzz_loaders import LOADERS, Load, seed_files, some_programs
+
+from costlib.errors import CostlibError
+
+RESULT = Path(__file__).parent / "results" / "fuzz.json"
+INPUTS = 100_000
+AT_ONCE = 500
+SECS_EACH = 20
+MEMORY_BYTES = 12 << 30
+MOST_KEPT = 20
+
+NASTY: tuple[Any, ...] = (
+    None, True, -1, 0, 1e308, -1e308, 2**63, 2**70, "", "\x00", "a" * 5000, "../../etc/passwd",
+    "/etc/passwd", [], {}, [[]], [None], {"": {}}, float("nan"), float("inf"), "1", "é\n", 0.5,
+)  # fmt: skip
+
+
+@dataclass
+class Findings:
+    """What became of the inputs of one loader."""
+
+    inputs: int
+    outcomes: Counter[str]
+    findings: list[str]
+
+
+def main() -> None:
+    """Go through the loaders."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--inputs", type=int, default=INPUTS)
+    parser.add_argument("--only", nargs="+", choices=LOADERS, default=list(LOADERS))
+    parser.add_argument("--minutes", type=float, default=float("inf"))
+    arguments = parser.parse_args()
+    result = json.loads(RESULT.read_text()) if RESULT.exists() else {}
+    end = time.monotonic() + 60 * arguments.minutes
+    for name in arguments.only:
+        seeds = arguments.work / "seeds" / name
+        if not seeds.exists():
+            seed_files(name, seeds)
+        for view in ("statements", "schedule"):
+            some_programs(arguments.work, view)  # Before the first fork, not after each.
+        known = result.get(name, {"inputs": 0, "outcomes": {}, "findings": []})
+        state = Findings(known["inputs"], Counter(known["outcomes"]), known["findings"])
+        while state.inputs < arguments.inputs and time.monotonic() < end:
+            stop = min(state.inputs + AT_ONCE, arguments.inputs)
+            _some(name, LOADERS[name], seeds, arguments.work, state, stop)
+            result[name] = {
+                "inputs": state.inputs,
+                "outcomes": dict(sorted(state.outcomes.items())),
+                "findings": state.findings[:MOST_KEPT],
+            }
+            RESULT.write_text(json.dumps(result, indent=1) + "\n")
+        print(name, state.inputs, dict(state.outcomes), state.findings[:3], flush=True)
+
+
+def _some(name: str, load: Load, seeds: Path, work: Path, state: Findings, stop: int) -> None:
+    """Let a child go through inputs up to ``stop``; note where it dies and go on behind that."""
+    while state.inputs < stop:
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reader)
+            _child(load, seeds, work / f"try-{name}", state.inputs, stop, writer)
+        os.close(writer)
+        with os.fdopen(reader, "rb") as lines:
+            for line in lines:
+                state.inputs += 1
+                outcome, _, detail = line.decode().strip().partition(" ")
+                state.outcomes[outcome] += 1
+                if detail:
+                    state.findings.append(f"input {state.inputs - 1}: {detail}")
+        _, status = os.waitpid(child, 0)
+        if status:
+            died = signal.Signals(status & 0x7F).name if status & 0x7F else f"exit {status >> 8}"
+            kind = "hang" if died == "SIGALRM" else "crash"
+            state.outcomes[kind] += 1
+            state.findings.append(f"input {state.inputs}: {kind} ({died})")
+            shutil.copytree(work / f"try-{name}", work / f"{name}-{state.inputs}")
+            state.inputs += 1
+
+
+def _child(load: Load, seeds: Path, folder: Path, start: int, stop: int, writer: int) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 1)
+    os.dup2(quiet, 2)
+    for number in range(start, stop):
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(seeds, folder)
+        _change(folder, np.random.default_rng(number))
+        signal.alarm(SECS_EACH)
+        outcome = _read(load, folder)
+        signal.alarm(0)
+        os.write(writer, f"{outcome}\n".encode())
+    os._exit(0)
+
+
+def _read(load: Load, folder: Path) -> str:
+    try:
+        load(folder)
+    except CostlibError as error:
+        if "\n" in str(error).strip():
+            return f"finding several lines: {error!r}".replace("\n", "\\n")[:300]
+        return "refused"
+    except BaseException as error:
+        return f"finding {type(error).__name__}: {error}".replace("\n", " ")[:300]
+    return "accepted"
+
+
+def _change(folder: Path, rng: np.random.Generator) -> None:
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    file = files[rng.integers(len(files))]
+    ways = {".json": _change_json, ".parquet": _change_column, ".safetensors": _change_header}
+    way = ways.get(file.suffix)
+    if way is None or rng.random() < 0.5 or not way(file, rng):
+        _change_bytes(file, rng)
+
+
+def _change_bytes(file: Path, rng: np.random.Generator) -> None:
+    content = bytearray(file.read_bytes())
+    for _ in range(rng.integers(1, 5)):
+        place = int(rng.integers(len(content) + 1))
+        match rng.integers(6):
+            case 0:
+                del content[place:]
+            case 1:
+                del content[place : place + int(rng.integers(1, 64))]
+            case 2:
+                content[place:place] = rng.bytes(int(rng.integers(1, 9)))
+            case 3:
+                content[place : place + 1] = rng.choice(list(b'0123456789-.eE,[]{}"=\n')).tobytes()
+            case 4:
+                piece = content[place : place + int(rng.integers(1, 200))]
+                content[place:place] = piece
+            case _:
+                content[place : place + 1] = rng.bytes(1)
+    file.write_bytes(content)
+
+
+def _change_json(file: Path, rng: np.random.Generator) -> bool:
+    lines = file.read_text().splitlines() if file.name.startswith("database") else None
+    chosen = int(rng.integers(len(lines))) if lines else 0
+    value = json.loads(lines[chosen] if lines else file.read_text())
+    text = json.dumps(_with_nasty(value, rng))
+    if lines:
+        lines[chosen] = text
+        text = "\n".join(lines) + "\n"
+    file.write_text(text)
+    return True
+
+
+def _with_nasty(value: Any, rng: np.random.Generator) -> Any:
+    """Exchange, remove or double one value somewhere inside."""
+    places: list[tuple[Any, Any]] = []
+
+    def walk(node: Any) -> None:
+        keys = node.keys() if isinstance(node, dict) else range(len(node))
+        for key in keys:
+            places.append((node, key))
+            if isinstance(node[key], (dict, list)):
+                walk(node[key])
+
+    if isinstance(value, (dict, list)):
+        walk(value)
+    nasty = NASTY[rng.integers(len(NASTY))]
+    if not places or rng.random() < 0.02:
+        return nasty
+    node, key = places[rng.integers(len(places))]
+    if rng.random() < 0.2:
+        del node[key]
+    elif isinstance(node, list) and rng.random() < 0.2:
+        node.append(node[key])
+    else:
+        node[key] = nasty
+    return value
+
+
+def _change_column(file: Path, rng: np.random.Generator) -> bool:
+    table = pl.read_parquet(file)
+    name = table.columns[rng.integers(len(table.columns))]
+    nasty = NASTY[rng.integers(len(NASTY))]
+    match rng.integers(4):
+        case 0:
+            table = table.drop(name)
+        case 1:
+            table = table.with_columns(pl.lit(None).alias(name))
+        case 2 if isinstance(nasty, (str, float, bool)):
+            table = table.with_columns(pl.lit(nasty).alias(name))
+        case _:
+            values = table[name].to_list()
+            values[rng.integers(len(values))] = nasty
+            try:
+                table = table.with_columns(pl.Series(name, values, strict=False))
+            except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+                return False
+    table.write_parquet(file)
+    return True
+
+
+def _change_header(file: Path, rng: np.random.Generator) -> bool:
+    content = file.read_bytes()
+    (length,) = struct.unpack("<Q", content[:8])
+    header = json.dumps(_with_nasty(json.loads(content[8 : 8 + length]), rng)).encode()
+    file.write_bytes(struct.pack("<Q", len(header)) + header + content[8 + length :])
+    return True
+
+
+if __name__ == "__main__":
+    main()

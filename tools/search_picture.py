@@ -1,0 +1,63 @@
+"""Draws the cases of ``bench_search.py``: throughput by trials, ours beside stock's."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from search_summary import curve
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+_COLUMNS = 4
+_STYLES = {"costlib": ("C0", "costlib"), "stock": ("C1", "stock MetaSchedule")}
+
+
+def draw(folder: Path, kind: str, picture: Path) -> None:
+    """Draw the races of a kind, a panel for each task or network and one for all of them.
+
+    A line is a seed, relative to what stock reached with that seed at its end; in the last panel it
+    is the geometric mean over all races.
+    """
+    races: dict[str, list[dict[str, Floats]]] = defaultdict(list)
+    for file in sorted(folder.glob(f"{kind}-*.json")):
+        case = json.loads(file.read_text())
+        weights = np.array([task["weight"] for task in case["tasks"]], "float64")
+        curves = {name: curve(arm, weights) for name, arm in case["arms"].items()}
+        goal = curves["stock"][-1]
+        name = file.stem.removeprefix(f"{kind}-").rpartition("-seed")[0]
+        races[name].append({arm: goal / seconds for arm, seconds in curves.items()})
+    if not races:
+        return
+    rows = -(-(len(races) + 1) // _COLUMNS)
+    figure = Figure(figsize=(3.1 * _COLUMNS, 2.5 * rows), layout="constrained")
+    panels = figure.subplots(rows, _COLUMNS, sharey=True, squeeze=False).ravel()
+    for axes, (name, seeds) in zip(panels, races.items(), strict=False):
+        for race in seeds:
+            for arm, relative in race.items():
+                axes.step(np.arange(1, len(relative) + 1), relative, color=_STYLES[arm][0], lw=1)
+        axes.set_title(name, fontsize=9)
+    every = [race for seeds in races.values() for race in seeds]
+    last = panels[len(races)]
+    for arm, (colour, label) in _STYLES.items():
+        count = min(len(race[arm]) for race in every)
+        mean = np.exp(np.mean([np.log(race[arm][:count].clip(1e-3)) for race in every], axis=0))
+        last.step(np.arange(1, count + 1), mean, color=colour, label=label)
+    last.set_title("geometric mean of all", fontsize=9)
+    for axes in panels[: len(races) + 1]:
+        axes.axhline(1, color="tab:gray", lw=0.5)
+        axes.set(xscale="log", ylim=(0, None))
+        axes.tick_params(labelsize=7, which="both")
+        axes.spines[["top", "right"]].set_visible(False)
+    for axes in panels[len(races) + 1 :]:
+        axes.set_axis_off()
+    figure.supxlabel("trials", fontsize=9)
+    figure.supylabel("throughput, relative to stock's at its end", fontsize=9)
+    figure.legend(
+        *last.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False
+    )
+    figure.savefig(picture, dpi=130)
