@@ -27,11 +27,6 @@ def test_stock_metaschedule_with_a_bundle() -> None:
     assert 0 < example("metaschedule_script.py")["main"](trials=4) < 1
 
 
-def test_the_script_is_three_lines_from_stock() -> None:
-    text = (EXAMPLES / "metaschedule_script.py").read_text()
-    assert [f"# {n}" in text for n in (1, 2, 3)] == [True] * 3
-
-
 def test_a_relax_module_tuned_and_deployed(tmp_path: Path) -> None:
     names = example("relax_module.py")
     network, (x,) = names["module"]()
@@ -59,7 +54,12 @@ def test_a_new_hardware_key_from_collecting_to_publishing(tmp_path: Path) -> Non
     done = subprocess.run(
         ["sh", EXAMPLES / "new_hardware.sh", tmp_path / "mine", "5", tmp_path / "published"],
         env=os.environ
-        | {"PLAN": str(plan), "TRIALS": "2", "PATH": f"{bin_folder}:{os.environ['PATH']}"},
+        | {
+            "PLAN": str(plan),
+            "TRIALS": "2",
+            "NETWORK": "matmul 64 64 64",
+            "PATH": f"{bin_folder}:{os.environ['PATH']}",
+        },
         capture_output=True,
         text=True,
         check=False,

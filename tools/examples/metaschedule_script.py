@@ -1,4 +1,4 @@
-"""A stock MetaSchedule script that starts from a pretrained bundle: three lines are new.
+"""A stock MetaSchedule script that starts from a pretrained bundle: three arguments are new.
 
 python tools/examples/metaschedule_script.py
 """
@@ -9,7 +9,8 @@ import tempfile
 from typing import Any
 
 import costlib
-from costlib.search.cost_model import PretrainedCostModel  # 1: costlib's cost model,
+from costlib.measure.metaschedule import Builder, Runner
+from costlib.search.cost_model import PretrainedCostModel
 from costlib.tvm_compat import ms, tvm
 
 
@@ -28,8 +29,9 @@ def main(trials: int = 64) -> float:
     """Tune; return the best latency in seconds."""
     cores = costlib.Hardware.local().num_cores
     target = tvm.target.Target({"kind": "llvm", "num-cores": cores})
-    bundle = costlib.load_pretrained()  # 2: with what it learnt before,
-    with tempfile.TemporaryDirectory() as folder:
+    bundle = costlib.load_pretrained()
+    builder = Builder()
+    with builder.measurer, tempfile.TemporaryDirectory() as folder:
         database = ms.tune_tir(
             mod=matmul_relu(),
             target=target,
@@ -37,7 +39,9 @@ def main(trials: int = 64) -> float:
             max_trials_global=trials,
             num_trials_per_iter=min(16, trials),
             num_tuning_cores=cores,
-            cost_model=PretrainedCostModel(bundle),  # 3: in place of "xgb".
+            cost_model=PretrainedCostModel(bundle),  # 1. instead of "xgb"
+            builder=builder,  # 2. instead of "local": its workers start in a moment,
+            runner=Runner(builder),  # 3. and a slow moment of the machine is no slow program
         )
     best = database.query_tuning_record(matmul_relu(), target, "main")
     return min(float(seconds) for seconds in best.run_secs)

@@ -23,5 +23,5 @@ costlib evaluate "$out/bundle" "$out/data"
 
 # 3. Publish, and use it as anybody else would.
 costlib publish "$out/bundle" --to "$where"
-costlib tune bert_tiny --pretrained "$where" --trials "${TRIALS:-64}" --out "$out/run"
+costlib tune "${NETWORK:-bert_tiny}" --pretrained "$where" --trials "${TRIALS:-64}" --out "$out/run"
 costlib report "$out/run" --out "$out/run.html"
