@@ -11,9 +11,9 @@ demo: $(INSTALLED)
 	rm -rf demo_run
 	$(BIN)/costlib tune bert_tiny --trials 64 --seed 0 --out demo_run
 
-## Run the whole test suite, after the linters.
+## Run the whole test suite, after the linters; two processes, which must not fight for cores.
 test: $(INSTALLED) lint
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

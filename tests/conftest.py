@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,13 @@ from costlib.workloads import Task, extract_tasks
 
 OPERATORS = ("matmul 32 32 32", "matmul 64 32 16", "softmax 32 32")
 QUICK = MeasureConfig(repeats=1, repeat_secs=0.001, max_retakes=0)
+
+
+@pytest.fixture(autouse=True)
+def metaschedule_forgets_its_loggers() -> Iterator[None]:
+    """It keeps its log to itself; pytest listens there, and then it cannot be configured again."""
+    yield
+    logging.getLogger("tvm.s_tir.meta_schedule").propagate = True
 
 
 @pytest.fixture(scope="session")

@@ -179,7 +179,7 @@ class TaskScheduler:
             for other in self._similar[task]
             if self._history[other] and np.isfinite(self._history[other][-1])
         ]
-        if speeds:
+        if speeds and max(speeds) > 0:
             hoped = max(hoped, best - _BETA * self._flops[task] / max(speeds))
         return float(_ALPHA * behind + (1 - _ALPHA) * hoped)
 

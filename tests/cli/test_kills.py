@@ -15,7 +15,7 @@ from costlib.data.verify import verify
 from costlib.features.build import build_features
 from costlib.hardware import Hardware
 
-KILLS = 3
+KILLS = 2
 SEED = random.randrange(2**32)
 
 BUILD_FEATURES = """

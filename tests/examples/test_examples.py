@@ -16,7 +16,7 @@ import pytest
 
 from costlib.tvm_compat import relax, tvm
 
-EXAMPLES = Path(__file__).parents[1] / "tools" / "examples"
+EXAMPLES = Path(__file__).parents[2] / "tools" / "examples"
 
 
 def example(name: str) -> dict[str, Any]:
