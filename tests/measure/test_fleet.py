@@ -32,6 +32,7 @@ from costlib.measure.device import DESCRIBE, WORK, Description, Tracker, start_d
 from costlib.measure.fleet import Fleet
 from costlib.measure.measurer import Candidate, Measurer
 from costlib.schema import CanaryTimes, Status
+from costlib.search.tune import tune
 from costlib.space.design_space import DesignSpace
 from costlib.tvm_compat import rpc
 from costlib.tvm_compat.api import argument_shapes, module_to_json
@@ -143,11 +144,18 @@ def test_measures_on_all_devices_and_survives_the_death_of_one(
         )
         assert list(fleet.dropped.values()) == ["it is gone"]
         check_foreign_code(fleet, hardware, matmul, tmp_path)
+        result = tune("matmul 48 32 48", out=tmp_path / "run", trials=4, bundle="none", fleet=fleet)
+        assert len(fleet.devices) == 1
     assert seen == [2, 1, 1]
     rows = dataset.scan().collect()
     assert len(rows) == rows["program_id"].n_unique() == 48
     assert rows["status"].to_list() == ["ok"] * 48
     assert dataset.canary(hardware.hardware_id) is not None
+    (network,) = result.networks
+    assert result.hardware_id == hardware.hardware_id
+    assert 0 < network.latency_after_s < 1
+    assert network.pytorch_latency_s is None, "it is not on the device"
+    assert network.max_abs_error < 1e-4 < network.max_abs_output
 
 
 def check_foreign_code(fleet: Fleet, hardware: Hardware, task: Task, folder: Path) -> None:
