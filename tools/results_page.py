@@ -115,7 +115,7 @@ def _transfer(result: dict[str, Any]) -> list[str]:
         "## From one hardware to another",
         f"`python tools/transfer.py`: from `{result['from']}`, with {result['share']:.0%} of the "
         "other's records or all, by 4-fold cross-validation over tasks; mean and range over the "
-        f"seeds ({', '.join(map(str, result['seeds']))}).",
+        f"seeds ({', '.join(result['by_seed'])}).",
     ]
     for hardware_id, ways in result["to"].items():
         rows = [

@@ -3,7 +3,7 @@
     python tools/transfer.py         # writes tools/results/transfer.json
 
 For each hardware of ``datasets/zoo`` but the main one, by cross-validation over its tasks (a fold's
-tasks are trained on nowhere), with several seeds for the 7 % (TLP, ASPLOS'23):
+tasks are trained on nowhere), with several seeds. The 7 % (TLP, ASPLOS'23) are whole tasks:
 
 - ``zero-shot``: trained on the main hardware alone;
 - ``together, 7 %``: one model of both, whose context tells the hardware, with 7 % of the records;
@@ -40,76 +40,115 @@ Score = Callable[[FeatureBatch], Array]
 
 
 def main() -> None:
-    """Compare the ways for each hardware and write the result."""
+    """Compare the ways, a seed after the other; seeds that are there are not measured again."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dataset", type=Path, default=ROOT.parent / "datasets" / "zoo")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     arguments = parser.parse_args()
     dataset = Dataset.open(arguments.dataset)
     main_hardware = most_measured_hardware(dataset)
-    main_data = assemble(dataset, hardware=[main_hardware])
-    result: dict[str, Any] = {"from": main_hardware, "share": SHARE, "to": {}}
-    result["seeds"] = arguments.seeds
-    for hardware_id in dataset.hardware():
-        if hardware_id != main_hardware:
-            data = assemble(dataset, hardware=[hardware_id])
-            result["to"][hardware_id] = {
-                "programs": len(data.labels),
-                "tasks": len(data.tasks),
-                **_compared(main_data, data, arguments.seeds),
-            }
+    source = assemble(dataset, hardware=[main_hardware])
+    targets = {
+        hardware_id: assemble(dataset, hardware=[hardware_id])
+        for hardware_id in dataset.hardware()
+        if hardware_id != main_hardware
+    }
+    begun = {
+        "from": main_hardware,
+        "share": SHARE,
+        "programs": {
+            name: len(data.labels) for name, data in [(main_hardware, source), *targets.items()]
+        },
+        "by_seed": {},
+    }
+    result = json.loads(RESULT.read_text()) if RESULT.exists() else begun
+    if result.get("programs") != begun["programs"]:
+        result = begun
+    for seed in arguments.seeds:
+        if str(seed) not in result["by_seed"]:
+            result["by_seed"][str(seed)] = _one_seed(source, targets, seed)
+            result["to"] = _over_seeds(result["by_seed"], targets)
             RESULT.write_text(json.dumps(result, indent=1) + "\n")
-            print(hardware_id, json.dumps(result["to"][hardware_id], indent=1), flush=True)
+            print(seed, json.dumps(result["by_seed"][str(seed)]), flush=True)
 
 
-def _compared(source: TrainingData, target: TrainingData, seeds: Sequence[int]) -> dict[str, Any]:
-    found: dict[str, list[dict[str, float]]] = {}
-    for seed in seeds:
-        scores: dict[str, Array] = {}
-        folds = np.random.default_rng(seed).permutation(len(target.tasks)) % FOLDS
-        few = np.random.default_rng(seed).random(len(target.labels)) < SHARE
-        for fold in range(FOLDS):
-            judged = folds[target.groups] == fold
-            hidden = {target.tasks[i][0] for i in np.flatnonzero(folds == fold)}
-            known = np.array([workload not in hidden for workload, _ in source.tasks])
-            for name, score in _ways(source, known[source.groups], target, ~judged, few, seed):
+def _one_seed(source: TrainingData, targets: dict[str, TrainingData], seed: int) -> dict[str, Any]:
+    """Judge each way on each hardware, by cross-validation over the workloads of all."""
+    workloads = sorted({w for data in (source, *targets.values()) for w, _ in data.tasks})
+    drawn = np.random.default_rng(seed).permutation(len(workloads)) % FOLDS
+    fold_of = dict(zip(workloads, drawn, strict=True))
+    scores: dict[str, dict[str, Array]] = {name: {} for name in targets}
+    for fold in range(FOLDS):
+        hidden = _rows(source, [w for w, one in fold_of.items() if one == fold])
+        base = _fit([(source, ~hidden)], seed)
+        for name, target in targets.items():
+            judged = _rows(target, [w for w, one in fold_of.items() if one == fold])
+            few = _some_tasks(target, ~judged, seed)
+            for way, score in _ways(base, source, ~hidden, target, ~judged, few, seed):
                 values = score(select(target.batch, judged))
-                scores.setdefault(name, np.empty(len(target.labels)))[judged] = values
-        for name, values in scores.items():
-            metrics = evaluate_scores(values, target.latency_s, target.groups)
-            row = {
-                "top1": metrics.top1_task_mean,
-                "pairwise_accuracy": metrics.pairwise_accuracy,
-            }
-            found.setdefault(name, []).append(row)
+                scores[name].setdefault(way, np.empty(len(target.labels)))[judged] = values
     return {
-        name: {
-            figure: {
-                "mean": round(float(np.mean([row[figure] for row in rows])), 4),
-                "range": [
-                    round(min(row[figure] for row in rows), 4),
-                    round(max(row[figure] for row in rows), 4),
-                ],
-            }
-            for figure in rows[0]
-        }
-        for name, rows in found.items()
+        name: {way: _figures(values, targets[name]) for way, values in found.items()}
+        for name, found in scores.items()
     }
 
 
+def _rows(data: TrainingData, workloads: Sequence[str]) -> Array:
+    """Which programs are of these workloads; bool `n`."""
+    chosen = set(workloads)
+    return np.array([workload in chosen for workload, _ in data.tasks])[data.groups]
+
+
+def _some_tasks(data: TrainingData, trained: Array, seed: int) -> Array:
+    """Draw whole tasks until they have the share of all records; bool `n`."""
+    order = np.random.default_rng(seed).permutation(np.unique(data.groups[trained]))
+    counts = np.bincount(data.groups)[order]
+    enough = int(np.searchsorted(np.cumsum(counts), SHARE * len(data.labels))) + 1
+    return np.isin(data.groups, order[:enough])
+
+
+def _figures(values: Array, data: TrainingData) -> dict[str, float]:
+    metrics = evaluate_scores(values, data.latency_s, data.groups)
+    return {"top1": metrics.top1_task_mean, "pairwise_accuracy": metrics.pairwise_accuracy}
+
+
+def _over_seeds(by_seed: dict[str, Any], targets: dict[str, TrainingData]) -> dict[str, Any]:
+    """Return mean and range of each figure."""
+    summary: dict[str, Any] = {}
+    for name, data in targets.items():
+        summary[name] = {"programs": len(data.labels), "tasks": len(data.tasks)}
+        for way, figures in next(iter(by_seed.values()))[name].items():
+            rows = [one[name][way] for one in by_seed.values()]
+            summary[name][way] = {
+                figure: {
+                    "mean": round(float(np.mean([row[figure] for row in rows])), 4),
+                    "range": [
+                        round(min(row[figure] for row in rows), 4),
+                        round(max(row[figure] for row in rows), 4),
+                    ],
+                }
+                for figure in figures
+            }
+    return summary
+
+
 def _ways(
-    source: TrainingData, known: Array, target: TrainingData, trained: Array, few: Array, seed: int
+    base: GbdtModel,
+    source: TrainingData,
+    known: Array,
+    target: TrainingData,
+    trained: Array,
+    few: Array,
+    seed: int,
 ) -> list[tuple[str, Score]]:
     """Train each way on what it may see."""
-    base = _fit([(source, known)], seed)
     corrected = CorrectedModel(base, seed=seed)
-    rows = trained & few
-    corrected.refit(select(target.batch, rows), target.latency_s[rows], target.groups[rows])
+    corrected.refit(select(target.batch, few), target.latency_s[few], target.groups[few])
     return [
         ("zero-shot", base.predict),
-        ("together, 7 %", _fit([(source, known), (target, rows)], seed).predict),
+        ("together, 7 %", _fit([(source, known), (target, few)], seed).predict),
         ("fine-tuned, 7 %", corrected.predict),
-        ("scratch, 7 %", _fit([(target, rows)], seed).predict),
+        ("scratch, 7 %", _fit([(target, few)], seed).predict),
         ("scratch, 100 %", _fit([(target, trained)], seed).predict),
         ("together, 100 %", _fit([(source, known), (target, trained)], seed).predict),
     ]

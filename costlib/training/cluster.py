@@ -6,7 +6,7 @@ them see, at the same path.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +18,7 @@ from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError, InputError
 from costlib.features.batch import Floats
 from costlib.features.build import build_features
+from costlib.models.base import CostModel
 from costlib.models.gbdt import GbdtModel, ranked_together
 from costlib.training.assemble import assemble
 from costlib.training.batches import chosen_hardware
@@ -115,17 +116,7 @@ def fit_on_cluster(
     from dask import delayed
     from lightgbm import DaskLGBMRanker
 
-    if model.view == "statements":
-        for hardware_id in chosen_hardware(dataset, hardware):
-            build_features(dataset, hardware_id)
-    workers = sorted(client.scheduler_info()["workers"])
-    shares = divided(dataset, only, hardware, len(workers))
-    held = [
-        client.submit(
-            _load, str(dataset.path.resolve()), ids, hardware, model, workers=[worker], pure=False
-        )
-        for worker, ids in zip(workers, shares, strict=False)
-    ]
+    held = list(spread(client, dataset, model, only, hardware, _load).values())
     shapes = client.gather([client.submit(_shape, share) for share in held])
     filled = [(share, shape) for share, shape in zip(held, shapes, strict=True) if shape[0]]
     if not filled:
@@ -150,6 +141,31 @@ def fit_on_cluster(
     model.adopt(ranker.booster_)
     tasks = client.gather([client.submit(getattr, share, "tasks") for share, _ in filled])
     return sum(shape[0] for _, shape in filled), {one for part in tasks for one in part}
+
+
+def spread(
+    client: Any,
+    dataset: Dataset,
+    model: CostModel,
+    only: Collection[str] | None,
+    hardware: Collection[str] | None,
+    load: Callable[..., Any],
+) -> dict[str, Any]:
+    """Let each worker load its share of the tasks; return what it holds, by the worker's address.
+
+    Features that are missing are computed here, before. ``load`` is given the dataset's folder, the
+    share's workload ids, ``hardware`` and the model.
+    """
+    if model.view == "statements":
+        for hardware_id in chosen_hardware(dataset, hardware):
+            build_features(dataset, hardware_id)
+    workers = sorted(client.scheduler_info()["workers"])
+    shares = divided(dataset, only, hardware, len(workers))
+    path = str(dataset.path.resolve())
+    return {
+        worker: client.submit(load, path, tasks, hardware, model, workers=[worker], pure=False)
+        for worker, tasks in zip(workers, shares, strict=False)
+    }
 
 
 def divided(

@@ -16,12 +16,10 @@ import numpy as np
 
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
-from costlib.features.build import build_features
-from costlib.models.base import View
+from costlib.models.base import CostModel
 from costlib.models.neural import NeuralModel
 from costlib.training.assemble import TrainingData, assemble
-from costlib.training.batches import chosen_hardware
-from costlib.training.cluster import divided
+from costlib.training.cluster import spread
 
 _PATIENCE = timedelta(minutes=10)
 """How long a process waits for the others before it gives up."""
@@ -61,18 +59,7 @@ def fit_in_ranks(
     DatasetError
         There is nothing to train on.
     """
-    if model.view == "statements":
-        for hardware_id in chosen_hardware(dataset, hardware):
-            build_features(dataset, hardware_id)
-    workers = sorted(client.scheduler_info()["workers"])
-    shares = divided(dataset, only, hardware, len(workers))
-    path = str(dataset.path.resolve())
-    held = {
-        worker: client.submit(
-            _load, path, tasks, hardware, model.view, workers=[worker], pure=False
-        )
-        for worker, tasks in zip(workers, shares, strict=False)
-    }
+    held = spread(client, dataset, model, only, hardware, _load)
     sizes = client.gather({w: client.submit(_size, share) for w, share in held.items()})
     ranks = [worker for worker in held if sizes[worker]]
     if not ranks:
@@ -92,10 +79,10 @@ def fit_in_ranks(
 
 
 def _load(
-    path: str, only: list[str], hardware: Collection[str] | None, view: View
+    path: str, only: list[str], hardware: Collection[str] | None, model: CostModel
 ) -> TrainingData | None:
     try:
-        return assemble(Dataset.open(path), only=only, hardware=hardware, view=view)
+        return assemble(Dataset.open(path), only=only, hardware=hardware, view=model.view)
     except DatasetError:
         return None
 
