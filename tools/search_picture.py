@@ -57,7 +57,5 @@ def draw(folder: Path, kind: str, picture: Path) -> None:
         axes.set_axis_off()
     figure.supxlabel("trials", fontsize=9)
     figure.supylabel("throughput, relative to stock's at its end", fontsize=9)
-    figure.legend(
-        *last.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False
-    )
+    last.legend(fontsize=7, frameon=False, loc="lower right")
     figure.savefig(picture, dpi=130)
