@@ -5,7 +5,7 @@
 
 Writes ``tools/results/fuzz.json`` and goes on where it was stopped. An input is a small valid set
 of files with one of them changed: bytes replaced, cut out, put in, the end cut off; in JSON a value
-exchanged for one that hurts; in parquet a column. It is read in a forked process with limits on
+exchanged for one that hurts; in parquet a column. It is read in another process with limits on
 time and memory. What is read without complaint is fine, and so is one of costlib's errors of one
 line; everything else is a finding.
 """
@@ -19,6 +19,8 @@ import resource
 import shutil
 import signal
 import struct
+import subprocess
+import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -27,7 +29,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from fuzz_loaders import LOADERS, Load, seed_files, some_programs
+from fuzz_loaders import LOADERS, Load, seed_files
 
 from costlib.errors import CostlibError
 
@@ -42,6 +44,9 @@ NASTY: tuple[Any, ...] = (
     None, True, -1, 0, 1e308, -1e308, 2**63, 2**70, "", "\x00", "a" * 5000, "../../etc/passwd",
     "/etc/passwd", [], {}, [[]], [None], {"": {}}, float("nan"), float("inf"), "1", "é\n", 0.5,
 )  # fmt: skip
+
+
+_TELLING = b'0123456789-.eE,[]{}"=\n'
 
 
 @dataclass
@@ -60,20 +65,25 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=INPUTS)
     parser.add_argument("--only", nargs="+", choices=LOADERS, default=list(LOADERS))
     parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--child", type=int, nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.child:
+        _child(arguments.only[0], arguments.work, *arguments.child)
+        return
     result = json.loads(RESULT.read_text()) if RESULT.exists() else {}
     end = time.monotonic() + 60 * arguments.minutes
     for name in arguments.only:
         seeds = arguments.work / "seeds" / name
         if not seeds.exists():
             seed_files(name, seeds)
-        for view in ("statements", "schedule"):
-            some_programs(arguments.work, view)  # Before the first fork, not after each.
+        untouched = arguments.work / f"try-{name}"
+        _fresh(seeds, untouched)
+        LOADERS[name](untouched)
         known = result.get(name, {"inputs": 0, "outcomes": {}, "findings": []})
         state = Findings(known["inputs"], Counter(known["outcomes"]), known["findings"])
         while state.inputs < arguments.inputs and time.monotonic() < end:
             stop = min(state.inputs + AT_ONCE, arguments.inputs)
-            _some(name, LOADERS[name], seeds, arguments.work, state, stop)
+            _some(name, arguments.work, state, stop)
             result[name] = {
                 "inputs": state.inputs,
                 "outcomes": dict(sorted(state.outcomes.items())),
@@ -83,47 +93,50 @@ def main() -> None:
         print(name, state.inputs, dict(state.outcomes), state.findings[:3], flush=True)
 
 
-def _some(name: str, load: Load, seeds: Path, work: Path, state: Findings, stop: int) -> None:
+def _some(name: str, work: Path, state: Findings, stop: int) -> None:
     """Let a child go through inputs up to ``stop``; note where it dies and go on behind that."""
     while state.inputs < stop:
-        reader, writer = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(reader)
-            _child(load, seeds, work / f"try-{name}", state.inputs, stop, writer)
-        os.close(writer)
-        with os.fdopen(reader, "rb") as lines:
-            for line in lines:
-                state.inputs += 1
-                outcome, _, detail = line.decode().strip().partition(" ")
-                state.outcomes[outcome] += 1
-                if detail:
-                    state.findings.append(f"input {state.inputs - 1}: {detail}")
-        _, status = os.waitpid(child, 0)
+        command = [sys.executable, __file__, "--work", str(work), "--only", name]
+        command += ["--child", str(state.inputs), str(stop)]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert child.stdout is not None
+        for line in child.stdout:
+            state.inputs += 1
+            outcome, _, detail = line.decode().strip().partition(" ")
+            state.outcomes[outcome] += 1
+            if detail:
+                state.findings.append(f"input {state.inputs - 1}: {detail}")
+        status = child.wait()
         if status:
-            died = signal.Signals(status & 0x7F).name if status & 0x7F else f"exit {status >> 8}"
+            died = signal.Signals(-status).name if status < 0 else f"exit {status}"
             kind = "hang" if died == "SIGALRM" else "crash"
             state.outcomes[kind] += 1
             state.findings.append(f"input {state.inputs}: {kind} ({died})")
-            shutil.copytree(work / f"try-{name}", work / f"{name}-{state.inputs}")
+            shutil.copytree(
+                work / f"try-{name}", work / f"{name}-{state.inputs}", dirs_exist_ok=True
+            )
             state.inputs += 1
 
 
-def _child(load: Load, seeds: Path, folder: Path, start: int, stop: int, writer: int) -> None:
+def _child(name: str, work: Path, start: int, stop: int) -> None:
+    """Go through some inputs; a line on the standard output for each."""
+    load, seeds, folder = LOADERS[name], work / "seeds" / name, work / f"try-{name}"
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    quiet = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(quiet, 1)
-    os.dup2(quiet, 2)
+    lines = os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     for number in range(start, stop):
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(seeds, folder)
+        _fresh(seeds, folder)
         _change(folder, np.random.default_rng(number))
         signal.alarm(SECS_EACH)
         outcome = _read(load, folder)
         signal.alarm(0)
-        os.write(writer, f"{outcome}\n".encode())
-    os._exit(0)
+        os.write(lines, f"{outcome}\n".encode())
+
+
+def _fresh(seeds: Path, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(seeds, folder)
 
 
 def _read(load: Load, folder: Path) -> str:
@@ -149,22 +162,22 @@ def _change(folder: Path, rng: np.random.Generator) -> None:
 
 def _change_bytes(file: Path, rng: np.random.Generator) -> None:
     content = bytearray(file.read_bytes())
+    ways = 2 if rng.random() < 0.5 else 6  # Half of the files keep their length.
     for _ in range(rng.integers(1, 5)):
         place = int(rng.integers(len(content) + 1))
-        match rng.integers(6):
+        match rng.integers(ways):
             case 0:
-                del content[place:]
-            case 1:
-                del content[place : place + int(rng.integers(1, 64))]
-            case 2:
-                content[place:place] = rng.bytes(int(rng.integers(1, 9)))
-            case 3:
-                content[place : place + 1] = rng.choice(list(b'0123456789-.eE,[]{}"=\n')).tobytes()
-            case 4:
-                piece = content[place : place + int(rng.integers(1, 200))]
-                content[place:place] = piece
-            case _:
                 content[place : place + 1] = rng.bytes(1)
+            case 1:
+                content[place : place + 1] = bytes([_TELLING[rng.integers(len(_TELLING))]])
+            case 2:
+                del content[place:]
+            case 3:
+                del content[place : place + int(rng.integers(1, 64))]
+            case 4:
+                content[place:place] = rng.bytes(int(rng.integers(1, 9)))
+            case _:
+                content[place:place] = content[place : place + int(rng.integers(1, 200))]
     file.write_bytes(content)
 
 
