@@ -12,8 +12,9 @@ demo: $(INSTALLED)
 	$(BIN)/costlib tune bert_tiny --trials 64 --seed 0 --out demo_run
 
 ## Run the whole test suite, after the linters; two processes, which must not fight for cores.
+test: export OMP_NUM_THREADS = 1
 test: $(INSTALLED) lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
