@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from costlib.data.dataset import Dataset
 from costlib.data.export import export_metaschedule
 from costlib.data.importers import import_logs
 from costlib.data.plan import load_plan
 from costlib.data.sample import sample
-from costlib.errors import MeasureError
+from costlib.data.summary import summarize
+from costlib.data.verify import verify
+from costlib.errors import DatasetError, MeasureError
 from costlib.features.batch import FeatureBatch, select
 from costlib.features.version import LANGUAGE_VERSION
 from costlib.hub.bundle import MANIFEST, Bundle, HardwareEntry, TrainedOn, save_bundle
@@ -170,11 +173,11 @@ def _seed_result(folder: Path, dataset: Dataset) -> None:
 
 
 def _load_dataset(folder: Path) -> None:
-    dataset = Dataset.open(folder)
-    dataset.hardware()
-    for table in ("workloads", "sketches", "networks"):
-        dataset.scan(table).collect()
-    dataset.scan().collect()
+    verify(Dataset.open(folder))
+    try:
+        summarize(Dataset.open(folder))
+    except pl.exceptions.PolarsError as error:  # Which the command line turns into one line.
+        raise DatasetError(str(error).splitlines()[0]) from None
 
 
 def _load_bundle(folder: Path) -> None:

@@ -23,7 +23,7 @@ from costlib.cli import (
     train,
     tune,
 )
-from costlib.errors import CostlibError, InputError, StorageError
+from costlib.errors import CostlibError, DatasetError, InputError, StorageError
 
 _log = logging.getLogger("costlib")
 
@@ -90,6 +90,14 @@ def run() -> int:
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
         return _fail(f"{error.strerror or error}{where}", StorageError.exit_code)
+    except Exception as error:
+        if type(error).__module__ != "polars.exceptions":  # Imported only where it is at work.
+            raise
+        reason = str(error).splitlines()[0]
+        return _fail(
+            f"a part of the dataset is damaged ({reason}); `costlib dataset verify` names it",
+            DatasetError.exit_code,
+        )
     return 0
 
 

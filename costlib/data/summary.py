@@ -145,5 +145,5 @@ def summarize(dataset: Dataset) -> DatasetSummary:
 
 
 def _frequencies(rows: pl.LazyFrame, column: str) -> pl.LazyFrame:
-    counted = rows.group_by(column).agg(pl.len().alias("count"))
+    counted = rows.group_by(pl.col(column).fill_null("missing")).agg(pl.len().alias("count"))
     return counted.sort(["count", column], descending=[True, False])

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from costlib.cli.app import app
+from costlib.cli.app import run as run_command
 from costlib.data.dataset import Dataset
 
 
@@ -49,6 +50,25 @@ def test_sample_merge_compact_verify_info(dataset: Dataset, tmp_path: Path) -> N
     wanted = {"measurements", "ok", "tasks", "hardware", "heldout_measurements"}
     assert info.keys() >= wanted | {"mutation_parents", "bytes_per_measurement"}
     assert info["measurements"] == done["measurements"]
+
+
+def test_a_damaged_part_is_one_line(
+    dataset: Dataset,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    copy = tmp_path / "copy"
+    run("merge", dataset.path, "--out", copy)
+    part = Dataset.open(copy).part_files("measurements")[0]
+    content = bytearray(part.read_bytes())
+    content[4:200] = b"\xff" * 196
+    part.write_bytes(content)
+    monkeypatch.setattr("sys.argv", ["costlib", "dataset", "info", str(copy)])
+    assert run_command() == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "a part of the dataset is damaged" in line
+    assert "costlib dataset verify" in line
 
 
 def test_verify_exits_with_1_and_names_the_part(dataset: Dataset, tmp_path: Path) -> None:
