@@ -44,8 +44,8 @@ SOURCE = Path(__file__).parents[1] / "datasets" / "zoo"
 TENSET_RECORDS = 52_000_000
 TENSET_TREES = 400
 DEVICES = 1000
-TASKS = (40, 160)
-PER_TASK = 25
+TASKS = (20, 60)
+PER_TASK = 16
 FLEET_TASK = "dense 128 768 768"
 FLEET_PROGRAMS = 32
 
