@@ -181,7 +181,8 @@ def _scale(result: dict[str, Any]) -> list[str]:
     return [
         "## Sizing",
         f"`python tools/scale.py`, on the {result['cores']} cores of `{result['hardware']}`.",
-        "Measured at two sizes, on all cores; the slope is what one record more takes:",
+        "Measured at two sizes, importing on one core, features on all; the slope is what one "
+        "record more takes:",
         _table(["stage", "records", "and", "seconds", "and", "ms a record"], measured),
         f"Training {cluster['trees']} trees on {cluster['programs']:,} programs with two Dask "
         f"workers of one core each: {cluster['two_workers_speed']} times as fast as with one "
