@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -24,11 +25,13 @@ from costlib.data.task_tables import register_sketches, register_workloads
 from costlib.errors import InputError
 from costlib.hardware import Hardware
 from costlib.measure.config import MeasureConfig
-from costlib.measure.fleet import Fleet
 from costlib.measure.measurer import Measurer
 from costlib.schema import Origin
 from costlib.space.program import Program
 from costlib.workloads.task import Task
+
+if TYPE_CHECKING:
+    from costlib.measure.fleet import Fleet
 
 BATCH = 16
 """Programs measured between two writes: what a kill can lose."""

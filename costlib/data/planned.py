@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from costlib.data.collect import CollectProgress, collect
 from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
@@ -17,10 +18,12 @@ from costlib.data.task_tables import recorded_tasks, register_workloads
 from costlib.errors import InputError
 from costlib.hardware import Hardware, find_hardware
 from costlib.measure.config import MeasureConfig
-from costlib.measure.fleet import Fleet
 from costlib.space.design_space import DesignSpace
 from costlib.workloads import extract_tasks
 from costlib.workloads.task import Task
+
+if TYPE_CHECKING:
+    from costlib.measure.fleet import Fleet
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from costlib.hardware import Hardware
 from costlib.hub import Bundle, load_pretrained
 from costlib.hub.catalog import DEFAULT_BUNDLE
 from costlib.measure.config import MeasureConfig
-from costlib.measure.fleet import Fleet
 from costlib.measure.measurer import Measurer
 from costlib.search.comparison import compare
 from costlib.search.compiled import CompiledNetwork
@@ -30,6 +29,9 @@ from costlib.search.run import Batch, TuningRun
 from costlib.search.run_folder import claim, library_name
 from costlib.search.scheduler import OBJECTIVES, Objective, TaskScheduler
 from costlib.search.untuned import untuned_latencies, worth_tuning
+
+if TYPE_CHECKING:
+    from costlib.measure.fleet import Fleet
 
 RESULT = "result.json"
 
