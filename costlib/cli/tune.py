@@ -51,7 +51,10 @@ def tune(
     ] = None,
     layouts: Annotated[
         bool,
-        typer.Option("--layouts", help="Try convolutions in NHWC, too, and keep what is faster."),
+        typer.Option(
+            "--layouts",
+            help="Try convolutions in NHWC and in blocks, too, and keep what is fastest.",
+        ),
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     seed: Seed = 0,

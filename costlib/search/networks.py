@@ -12,7 +12,7 @@ from costlib.hardware import Hardware
 from costlib.search.scheduler import fastest_versions
 from costlib.workloads import Network, load_network, prepare_network
 from costlib.workloads.extraction import tasks_of
-from costlib.workloads.layout import has_channels_first, in_channels_last
+from costlib.workloads.layout import CHANNELS_LAST, best_block, has_channels_first, in_layout
 from costlib.workloads.task import Task
 
 
@@ -51,9 +51,9 @@ class NetworkSet:
         hardware
             What to prepare them for.
         try_layouts
-            Take each network with convolutions in NHWC, too.
+            Take each network with convolutions in other layouts, too.
         """
-        versions = [_versions(source, try_layouts) for source in sources]
+        versions = [_versions(source, hardware, try_layouts) for source in sources]
         networks = [network for group in versions for network in group]
         source_of = [number for number, group in enumerate(versions) for _ in group]
         prepared = [prepare_network(network, hardware) for network in networks]
@@ -86,9 +86,10 @@ class NetworkSet:
         }
 
 
-def _versions(source: Any, try_layouts: bool) -> list[Network]:
-    """A network as it is and, where that makes a difference, with channels last."""
+def _versions(source: Any, hardware: Hardware, try_layouts: bool) -> list[Network]:
+    """A network as it is and, where that makes a difference, in other layouts."""
     network = load_network(source)
     if not (try_layouts and has_channels_first(network.mod)):
         return [network]
-    return [network, in_channels_last(network)]
+    others = (CHANNELS_LAST, best_block(hardware))
+    return [network, *(in_layout(network, layout) for layout in others)]

@@ -95,8 +95,8 @@ def tune(
     resume
         Go on with the run in the folder.
     try_layouts
-        Tune each network with convolutions in NHWC as well, and compile whichever turns out faster;
-        most of the trials go to that one.
+        Tune each network with convolutions in NHWC and in blocks of channels as well, and compile
+        whichever turns out fastest; most of the trials go to that one.
     memory
         A folder that keeps the best programs of all runs that are given it; they are priors of
         the next.

@@ -19,7 +19,7 @@ from costlib.tvm_compat.versions import check_versions
 check_versions()
 tvm = start()
 
-from tvm import relax, tirx  # noqa: E402
+from tvm import relax, te, tirx, topi  # noqa: E402
 from tvm.s_tir import meta_schedule as ms  # noqa: E402
 
-__all__ = ["load_intrinsics", "ms", "relax", "tirx", "tvm"]
+__all__ = ["load_intrinsics", "ms", "relax", "te", "tirx", "topi", "tvm"]

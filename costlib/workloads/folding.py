@@ -42,7 +42,42 @@ def _elementwise(function: Callable[..., Any]) -> Fold:
     return lambda arrays, _attrs, _shape, dtype: np.asarray(function(*arrays), dtype)
 
 
+def _layout_transform(
+    arrays: Sequence[np.ndarray], attrs: Any, shape: tuple[int, ...], _: str
+) -> np.ndarray:
+    """Cut axes into blocks, or join them: to (i // b, i % b), or to i * b + j."""
+    index_map = attrs.index_map
+    sources = {variable: axis for axis, variable in enumerate(index_map.initial_indices)}
+    (array,) = arrays
+    grid = np.indices(array.shape, sparse=True)
+    target = tuple(
+        np.broadcast_to(_evaluated(index, sources, grid), array.shape)
+        for index in index_map.final_indices
+    )
+    result = np.zeros(shape, array.dtype)
+    result[target] = array
+    return result
+
+
+def _evaluated(index: Any, sources: dict[Any, int], grid: Sequence[np.ndarray]) -> Any:
+    """Compute an index of the target for all elements of the source."""
+    if isinstance(index, tvm.tirx.IntImm):
+        return int(index)
+    if isinstance(index, tvm.tirx.Var):
+        return grid[sources[index]]
+    one, other = (_evaluated(part, sources, grid) for part in (index.a, index.b))
+    return _ARITHMETIC[type(index).__name__](one, other)
+
+
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "Add": np.add,
+    "Mul": np.multiply,
+    "FloorDiv": np.floor_divide,
+    "FloorMod": np.remainder,
+}
+
 _FOLDS: dict[str, Fold] = {
+    "relax.layout_transform": _layout_transform,
     "relax.permute_dims": lambda arrays, attrs, _shape, _dtype: arrays[0].transpose(
         None if attrs.axes is None else [int(axis) for axis in attrs.axes]
     ),
@@ -109,7 +144,7 @@ class _Folder(relax.PyExprMutator):  # type: ignore[misc]
             return call
         operands = [arg for arg in call.args if not isinstance(arg, relax.ShapeExpr)]
         arrays = [array for array in map(self._constant, operands) if array is not None]
-        if len(arrays) < len(operands):
+        if len(arrays) < len(operands) or getattr(call.attrs, "pad_value", None) is not None:
             return call
         return _constant(_FOLDS[name](arrays, call.attrs, shape, dtype))
 

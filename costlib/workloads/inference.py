@@ -8,6 +8,7 @@ from typing import Any
 from costlib.hardware import make_target
 from costlib.tvm_compat import relax, tirx, tvm
 from costlib.workloads.folding import fold_constants
+from costlib.workloads.layout import legalize_conv2d
 
 
 def prepare(mod: Any, target: dict[str, Any] | Any) -> Any:
@@ -41,7 +42,7 @@ def prepare(mod: Any, target: dict[str, Any] | Any) -> Any:
         transform.DecomposeOpsForInference(),
         transform.CanonicalizeBindings(),
         transform.FoldConstant(),
-        transform.LegalizeOps(),
+        transform.LegalizeOps({"relax.nn.conv2d": legalize_conv2d}),
         transform.AnnotateTIROpPattern(),
         transform.FoldConstant(),
         transform.FuseOps(),

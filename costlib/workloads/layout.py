@@ -1,27 +1,37 @@
-"""Networks with channels last: NHWC, which CPUs often like better than the NCHW of PyTorch.
+"""Networks in layouts that CPUs often like better than the NCHW of PyTorch.
 
+``+nhwc`` has channels last; ``+nchw8c`` has blocks of 8 channels last, as oneDNN does.
 Convolutions, and with them everything between them that does not care, are converted; what comes
 in and goes out keeps its layout.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
-from costlib.tvm_compat import relax, tvm
+from costlib.hardware import Hardware
+from costlib.tvm_compat import relax, te, topi, tvm
+from costlib.workloads.folding import fold_constants
 from costlib.workloads.network import Network
 
-CHANNELS_LAST = "+nhwc"
-"""What is appended to a network's name to mean this."""
+CHANNELS_LAST = "nhwc"
+SUFFIX = re.compile(r"\+(nhwc|nchw[1-9]\d*c)$")
+"""What is appended to a network's name to mean a layout."""
 
-_LAYOUTS = {"relax.nn.conv2d": ["NHWC", "OHWI"]}
+_CONV2D = "relax.nn.conv2d"
 
 
-def in_channels_last(network: Network) -> Network:
-    """Convert a network; its name says so."""
-    name = network.name + CHANNELS_LAST
-    return replace(network, name=name, mod=channels_last(network.mod))
+def best_block(hardware: Hardware) -> str:
+    """Return the layout with blocks of as many channels as a vector holds."""
+    return f"nchw{hardware.vector_bits // 32}c"
+
+
+def in_layout(network: Network, layout: str) -> Network:
+    """Convert a network to ``"nhwc"``, ``"nchw8c"`` or the like; its name says so."""
+    name = f"{network.name}+{layout}"
+    return replace(network, name=name, mod=converted(network.mod, layout))
 
 
 def has_channels_first(mod: Any) -> bool:
@@ -30,7 +40,7 @@ def has_channels_first(mod: Any) -> bool:
 
     def visit(node: Any) -> None:
         is_call = isinstance(node, relax.Call) and isinstance(node.op, tvm.ir.Op)
-        if is_call and node.op.name in _LAYOUTS:
+        if is_call and node.op.name == _CONV2D:
             found.append(str(node.attrs.data_layout) == "NCHW")
 
     for function in mod.functions.values():
@@ -39,13 +49,17 @@ def has_channels_first(mod: Any) -> bool:
     return any(found)
 
 
-def channels_last(mod: Any) -> Any:
-    """Convert the 2-D convolutions of a Relax module to NHWC.
+def converted(mod: Any, layout: str) -> Any:
+    """Convert the 2-D convolutions of a Relax module.
+
+    Those whose channels do not fill the blocks stay as they are.
 
     Parameters
     ----------
     mod
         An imported ``IRModule`` with its parameters bound as constants.
+    layout
+        ``"nhwc"``, or ``"nchw8c"`` with blocks of any size.
 
     Returns
     -------
@@ -61,14 +75,81 @@ def channels_last(mod: Any) -> Any:
     ]
     after = [
         transform.Normalize(),
-        transform.ConvertLayout(_LAYOUTS),
+        transform.ConvertLayout({_CONV2D: _layouts(layout)}),
         transform.Normalize(),
         transform.CanonicalizeBindings(),
         transform.DeadCodeElimination(),
     ]
     with tvm.transform.PassContext(opt_level=3):
-        decomposed = tvm.transform.Sequential(before)(mod)
+        decomposed = tvm.transform.Sequential(before)(fold_constants(mod))
         return tvm.transform.Sequential(after)(_without_clip(decomposed))
+
+
+def legalize_conv2d(builder: Any, call: Any) -> Any:
+    """Lower a convolution in blocks, which TVM does not; any other as TVM does."""
+    attrs = call.attrs
+    if len(str(attrs.data_layout)) == len("NCHW"):
+        return tvm.ir.Op.get(_CONV2D).get_attr("FLegalize")(builder, call)
+    return builder.call_te(
+        _blocked_conv2d,
+        *call.args,
+        [int(n) for n in attrs.strides],
+        [int(n) for n in attrs.padding],
+        [int(n) for n in attrs.dilation],
+        int(attrs.groups),
+        primfunc_name_hint="conv2d",
+    )
+
+
+def _layouts(layout: str) -> list[str]:
+    """Return the layouts of data and kernel."""
+    if layout == CHANNELS_LAST:
+        return ["NHWC", "OHWI"]
+    block = layout.removeprefix("nchw").removesuffix("c")
+    return [f"NCHW{block}c", f"OIHW{block}i{block}o"]
+
+
+def _blocked_conv2d(
+    data: Any,
+    kernel: Any,
+    strides: list[int],
+    padding: list[int],
+    dilation: list[int],
+    groups: int,
+) -> Any:
+    """Convolve `n x C/b x h x w x b` with `O/b x I/b x kh x kw x b x b`."""
+    count, _, height, width, _ = map(int, data.shape)
+    out_chunks, in_chunks, *extents, in_block, block = map(int, kernel.shape)
+    top, left, bottom, right = padding
+    if any(padding):
+        before, after = [0, 0, top, left, 0], [0, 0, bottom, right, 0]
+        data = topi.nn.pad(data, before, after, name="pad_temp")
+    padded = (height + top + bottom, width + left + right)
+    out_height, out_width = (
+        (size - step * (extent - 1) - 1) // stride + 1
+        for size, step, extent, stride in zip(padded, dilation, extents, strides, strict=True)
+    )
+    chunk = te.reduce_axis((0, in_chunks), name="ic_chunk")
+    y = te.reduce_axis((0, extents[0]), name="ky")
+    x = te.reduce_axis((0, extents[1]), name="kx")
+    inner = te.reduce_axis((0, in_block), name="ic_block")
+
+    def value(n: Any, out_chunk: Any, i: Any, j: Any, out: Any) -> Any:
+        first = 0
+        if groups > 1:
+            group = (out_chunk * block + out) // (out_chunks * block // groups)
+            first = group * in_chunks
+        read = data[
+            n,
+            first + chunk,
+            i * strides[0] + y * dilation[0],
+            j * strides[1] + x * dilation[1],
+            inner,
+        ]
+        return te.sum(read * kernel[out_chunk, chunk, y, x, inner, out], axis=[chunk, y, x, inner])
+
+    shape = (count, out_chunks, out_height, out_width, block)
+    return te.compute(shape, value, name="conv2d_nchwc")
 
 
 def _without_clip(mod: Any) -> Any:

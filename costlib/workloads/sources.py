@@ -8,7 +8,7 @@ from typing import Any
 from costlib.errors import InputError, UnknownNameError
 from costlib.workloads import zoo
 from costlib.workloads.importers import IMPORTERS, import_file, import_module
-from costlib.workloads.layout import CHANNELS_LAST, in_channels_last
+from costlib.workloads.layout import SUFFIX, in_layout
 from costlib.workloads.network import InputSpec, Network
 from costlib.workloads.operators import build_operator, operator_names
 
@@ -25,7 +25,8 @@ def load_network(source: Any, inputs: tuple[InputSpec, ...] = ()) -> Network:
         - a single operator with its extents: ``"matmul 512 512 512"``;
         - the path of an ONNX model (``.onnx``), a saved ``torch.export`` program (``.pt2``),
           or a Relax module as TVMScript (``.py``) or TVM JSON (``.json``);
-        - any of these with ``+nhwc`` appended: the same with channels last;
+        - any of these with ``+nhwc`` appended, the same with channels last, or with ``+nchw8c``,
+          in blocks of 8 channels;
         - a Relax ``IRModule``, a ``torch.export.ExportedProgram``, a ``torch.nn.Module``
           (which needs ``inputs``), or a :class:`Network`, which is returned as it is.
     inputs
@@ -49,8 +50,8 @@ def load_network(source: Any, inputs: tuple[InputSpec, ...] = ()) -> Network:
         return source
     if not isinstance(source, (str, Path)):
         return import_module(source, inputs)
-    if str(source).endswith(CHANNELS_LAST):
-        return in_channels_last(load_network(type(source)(str(source).removesuffix(CHANNELS_LAST))))
+    if (ending := SUFFIX.search(str(source))) is not None:
+        return in_layout(load_network(type(source)(str(source)[: ending.start()])), ending[1])
     name = str(source).partition("@")[0].strip()
     if isinstance(source, str) and name in zoo.list_networks():
         return zoo.build_network(source.strip())

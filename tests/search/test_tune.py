@@ -25,6 +25,7 @@ from costlib.search.run_folder import library_name
 from costlib.search.tune import tune
 from costlib.tvm_compat import ms, relax, tvm
 from costlib.workloads import load_network
+from costlib.workloads.layout import best_block
 
 QUICK = MeasureConfig(repeats=1, repeat_secs=0.001, max_retakes=0)
 SOURCE = "dense 64 64 64 bias=1 relu=1"
@@ -164,7 +165,7 @@ def test_the_faster_layout_is_compiled(bundle: Bundle, hardware: Hardware, tmp_p
         config=QUICK,
         try_layouts=True,
     )
-    versions = {source, f"{source}+nhwc"}
+    versions = {source, f"{source}+nhwc", f"{source}+{best_block(hardware)}"}
     assert {name for task in result.tasks for name in task.calls} == versions | {SOURCE}
     chosen, other = result.networks
     assert chosen.network in versions and other.network == SOURCE

@@ -5,24 +5,63 @@ from collections.abc import Callable
 import pytest
 
 from costlib.hardware import Hardware
+from costlib.search.networks import NetworkSet
 from costlib.workloads import Network, extract_tasks, load_network
 
 SMALL = ("conv2d 1 16 14 14 32 3 pad=1", "mobilenet_v2@r32", "resnet_18@r32")
+UNEVEN = (
+    "conv2d 2 16 15 14 32 3 stride=2 pad=1",
+    "dilated_conv2d 1 16 12 12 24 3 2 pad=2",
+    "grouped_conv2d 1 32 8 8 48 3 2 pad=1",
+    "grouped_conv2d 1 32 8 8 16 3 4",
+)
 
 
+@pytest.mark.parametrize("layout", ["nhwc", "nchw8c"])
 @pytest.mark.parametrize("source", SMALL)
-def test_computes_the_same(source: str, check: Callable[[Network], None]) -> None:
-    network = load_network(f"{source}+nhwc")
-    assert network.name == f"{source}+nhwc"
+def test_computes_the_same(source: str, layout: str, check: Callable[[Network], None]) -> None:
+    network = load_network(f"{source}+{layout}")
+    assert network.name == f"{source}+{layout}"
     assert network.inputs == load_network(source).inputs
     check(network)
 
 
-@pytest.mark.parametrize("source", SMALL[1:])
-def test_transposes_only_at_the_ends(source: str, hardware: Hardware) -> None:
-    tasks = extract_tasks(f"{source}+nhwc", hardware)
+@pytest.mark.parametrize("source", UNEVEN)
+def test_blocked_convolutions(
+    source: str, check: Callable[[Network], None], hardware: Hardware
+) -> None:
+    network = load_network(f"{source}+nchw8c")
+    (convolution,) = (t for t in extract_tasks(network, hardware) if "transform" not in t.name)
+    assert all(shape[-1] == 8 for _, shape in convolution.arguments)
+    check(network)
+
+
+def test_channels_that_do_not_fill_the_blocks_stay(hardware: Hardware) -> None:
+    source = "conv2d 1 3 14 14 20 3"
+    blocked, plain = (extract_tasks(one, hardware) for one in (f"{source}+nchw8c", source))
+    assert [task.workload_id for task in blocked] == [task.workload_id for task in plain]
+
+
+@pytest.mark.parametrize("layout", ["nhwc", "nchw8c"])
+def test_converted_only_at_the_ends_and_norms_folded(layout: str, hardware: Hardware) -> None:
+    source = f"resnet_18@r32+{layout}"
+    tasks = extract_tasks(source, hardware)
     convolutions = [task for task in tasks if task.name.startswith("conv2d")]
-    transposes = [task for task in tasks if "transpose" in task.name]
+    between = [task for task in tasks if "trans" in task.name]
     assert len(convolutions) > 5
-    assert sum(task.weight for task in transposes) <= 2
-    assert all(task.source == f"{source}+nhwc" for task in tasks)
+    assert {task.name for task in convolutions} <= {
+        "conv2d_add",
+        "conv2d_add_relu",
+        "conv2d_add_add_relu",
+    }
+    assert sum(task.weight for task in between) <= 3
+    assert all(task.source == source for task in tasks)
+
+
+def test_a_run_tries_them(hardware: Hardware) -> None:
+    source = "conv2d 1 16 14 14 32 3 pad=1"
+    networks = NetworkSet.load([source], hardware, try_layouts=True).networks
+    names = [network.name for network in networks]
+    assert names == [source, f"{source}+nhwc", f"{source}+nchw{hardware.vector_bits // 32}c"]
+    matmul = NetworkSet.load(["matmul 16 16 16"], hardware, try_layouts=True).networks
+    assert len(matmul) == 1
