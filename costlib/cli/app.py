@@ -17,6 +17,7 @@ from costlib.cli import (
     hardware,
     import_,
     models,
+    refine,
     report,
     serve,
     tasks,
@@ -48,6 +49,7 @@ app.command("evaluate")(train.evaluate)
 app.command("models")(models.models)
 app.command("publish")(models.publish)
 app.command("generate")(generate.generate)
+app.command("refine")(refine.refine)
 app.command("tune")(tune.tune)
 app.command("report")(report.report)
 

@@ -105,8 +105,9 @@ def draw(
 ) -> list[Draw]:
     """Draw programs that are valid, distinct and not measured yet.
 
-    A task's first programs are random. After that a batch makes up for what each kind is behind
-    its share, so that a collection that is stopped and resumed keeps to the shares.
+    A batch makes up for what each kind is behind its share, so that a collection that is stopped
+    and resumed keeps to the shares. A task's first programs are written or random, since there is
+    none yet to change.
 
     Parameters
     ----------
@@ -125,19 +126,18 @@ def draw(
     """
     seed = int(content_id(seed, state.task.workload_id, len(state.measured))[:8], 16)
     batch = _Batch(state, wanted)
+    total = len(state.measured) + wanted
     if state.best:
-        total = len(state.measured) + wanted
         evolved = round(mix.evolved * total) - state.made[Origin.EVOLVED] if score else 0
         mutated = round(mix.mutated * total) - state.made[Origin.MUTATION]
         if score is not None and evolved > 0:
             batch.fill(_evolved(state, min(evolved, wanted), score, seed), evolved)
         if mutated > 0:
             batch.fill(_families(state, seed), len(batch.draws) + mutated)
-        generated = round(mix.generated * total) - state.made[Origin.GENERATED]
-        if write is not None and generated > 0:
-            batch.fill(
-                _written(state, min(generated, wanted), write, seed), len(batch.draws) + generated
-            )
+    generated = round(mix.generated * total) - state.made[Origin.GENERATED]
+    if write is not None and generated > 0:
+        written = _written(state, min(generated, wanted), write, seed)
+        batch.fill(written, len(batch.draws) + generated)
     batch.fill(_random(state, seed))
     return batch.draws
 

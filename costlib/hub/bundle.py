@@ -222,6 +222,7 @@ def save_bundle(
     with storage_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+        replaced = scratch.with_name(f"{scratch.name}-replaced")
         try:
             parts = {
                 _MODEL: model,
@@ -257,8 +258,9 @@ def save_bundle(
             (scratch / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n")
             scratch.chmod(0o755)
             if out.exists():
-                shutil.rmtree(out)
+                out.rename(replaced)
             scratch.rename(out)
+            shutil.rmtree(replaced, ignore_errors=True)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
     return Bundle.load(out)
