@@ -3,7 +3,8 @@
     python tools/fuzz.py --work /tmp/fuzz                 # 100,000 inputs for each loader
     python tools/fuzz.py --work /tmp/fuzz --only bundle --inputs 1000
 
-Writes ``tools/results/fuzz.json`` and goes on where it was stopped. An input is a small valid set
+Writes ``tools/results/fuzz.json`` and goes on where it was stopped; one process for each loader may
+work at once. An input is a small valid set
 of files with one of them changed: bytes replaced, cut out, put in, the end cut off; in JSON a value
 exchanged for one that hurts; in parquet a column. It is read in another process with limits on
 time and memory. What is read without complaint is fine, and so is one of costlib's errors of one
@@ -35,7 +36,7 @@ from costlib.errors import CostlibError
 
 RESULT = Path(__file__).parent / "results" / "fuzz.json"
 INPUTS = 100_000
-AT_ONCE = 500
+AT_ONCE = 4000
 SECS_EACH = 20
 MEMORY_BYTES = 12 << 30
 MOST_KEPT = 20
@@ -70,7 +71,6 @@ def main() -> None:
     if arguments.child:
         _child(arguments.only[0], arguments.work, *arguments.child)
         return
-    result = json.loads(RESULT.read_text()) if RESULT.exists() else {}
     end = time.monotonic() + 60 * arguments.minutes
     for name in arguments.only:
         seeds = arguments.work / "seeds" / name
@@ -79,18 +79,23 @@ def main() -> None:
         untouched = arguments.work / f"try-{name}"
         _fresh(seeds, untouched)
         LOADERS[name](untouched)
-        known = result.get(name, {"inputs": 0, "outcomes": {}, "findings": []})
+        known = _known().get(name, {"inputs": 0, "outcomes": {}, "findings": []})
         state = Findings(known["inputs"], Counter(known["outcomes"]), known["findings"])
         while state.inputs < arguments.inputs and time.monotonic() < end:
             stop = min(state.inputs + AT_ONCE, arguments.inputs)
             _some(name, arguments.work, state, stop)
-            result[name] = {
+            found = {
                 "inputs": state.inputs,
                 "outcomes": dict(sorted(state.outcomes.items())),
                 "findings": state.findings[:MOST_KEPT],
             }
-            RESULT.write_text(json.dumps(result, indent=1) + "\n")
+            RESULT.write_text(json.dumps(_known() | {name: found}, indent=1) + "\n")
         print(name, state.inputs, dict(state.outcomes), state.findings[:3], flush=True)
+
+
+def _known() -> dict[str, Any]:
+    known: dict[str, Any] = json.loads(RESULT.read_text()) if RESULT.exists() else {}
+    return known
 
 
 def _some(name: str, work: Path, state: Findings, stop: int) -> None:

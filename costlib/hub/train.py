@@ -12,6 +12,7 @@ from costlib.data.dataset import Dataset
 from costlib.hub.bundle import Bundle, HardwareEntry, TrainedOn, save_bundle
 from costlib.hub.catalog import load_pretrained
 from costlib.hub.collect_priors import collect_priors
+from costlib.models.training_curve import recording
 from costlib.models.transformer import GeneratorConfig
 from costlib.training.batches import chosen_hardware
 from costlib.training.cluster import connected
@@ -62,7 +63,7 @@ def train(
     """
     source = dataset.path if isinstance(dataset, Dataset) else dataset
     dataset = dataset if isinstance(dataset, Dataset) else Dataset.open(dataset)
-    with nullcontext() if cluster is None else connected(cluster) as client:
+    with recording() as curves, nullcontext() if cluster is None else connected(cluster) as client:
         fitted, draft = (
             fit_model(
                 dataset,
@@ -77,6 +78,7 @@ def train(
         )
     metrics = fitted.metrics.model_dump() | {
         "near_duplicates_removed": fitted.removed,
+        "calibration": fitted.calibration.model_dump(),
         "draft": draft.metrics.model_dump(),
     }
     directions = fit_directions(dataset, hardware=hardware, only=draft.trained, seed=seed)
@@ -85,16 +87,20 @@ def train(
     writer = None
     checkpoints = Path(out).with_name(f".{Path(out).name}-training")
     if generator is not None:
-        writer = fit_generator(
-            dataset,
-            only=fitted.trained,
-            hardware=hardware,
-            config=generator,
-            start=load_pretrained(generator_from).require_generator() if generator_from else None,
-            seed=seed,
-            checkpoints=checkpoints,
-            on_progress=None if on_progress is None else lambda i, n, _: on_progress(i, n),
-        )
+        start = load_pretrained(generator_from).require_generator() if generator_from else None
+        with recording() as written:
+            writer = fit_generator(
+                dataset,
+                only=fitted.trained,
+                hardware=hardware,
+                config=generator,
+                start=start,
+                teacher=draft.model,
+                seed=seed,
+                checkpoints=checkpoints,
+                on_progress=None if on_progress is None else lambda i, n, _: on_progress(i, n),
+            )
+        curves |= written
     command = ["costlib", "train", str(source), "--out", str(out), "--model", kind]
     if held_out_share is not None:
         command += ["--held-out", str(held_out_share)]
@@ -130,7 +136,7 @@ def train(
             trained=fitted.trained,
             held_out=fitted.held_out,
         ),
-        metrics=metrics,
+        metrics=metrics | {"curves": curves},
     )
     shutil.rmtree(checkpoints, ignore_errors=True)
     return bundle

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -63,6 +64,14 @@ class CostModel(ABC):
     @abstractmethod
     def predict(self, batch: FeatureBatch) -> Scores:
         """Score programs; float64 `n`."""
+
+    def stages(self, batch: FeatureBatch) -> Iterator[tuple[int, Scores]]:
+        """Yield how it would score had its training ended earlier: (steps, float64 `n`).
+
+        In the order of steps, the last being :meth:`predict`'s; nothing where that is not known.
+        """
+        del batch
+        return iter(())
 
     @abstractmethod
     def save(self, folder: Path) -> None:

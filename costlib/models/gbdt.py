@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,13 +13,11 @@ from pydantic import BaseModel, ConfigDict
 
 from costlib.errors import BundleError
 from costlib.features.batch import FeatureBatch
-from costlib.models import training_curve
 from costlib.models.base import CostModel, Scores, check_training_data
 from costlib.models.trees import load_trees, save_trees
 
 _FEW_ROWS = 64
 """Below this many rows LightGBM's threads cost more than they save."""
-
 
 _MOST_LEAVES = 100
 """Trees whose leaves :meth:`GbdtModel.leaves` tells; later ones divide by details."""
@@ -28,7 +26,10 @@ _FEWEST_JUDGED = 10
 """With fewer tasks than these, none is spared for early stopping; with more, every tenth is."""
 
 _JUDGED = {"metric": "ndcg", "eval_at": [5]}
-"""Early stopping, and whoever listens, looks at how the first of a ranking do."""
+"""Early stopping looks at how the first of a ranking do."""
+
+_STAGES = 16
+"""How often :meth:`GbdtModel.stages` stops on the way to the last tree."""
 
 _MOST_RANKED_TOGETHER = 10_000
 """LightGBM refuses to rank more rows than these with one another."""
@@ -123,11 +124,7 @@ class GbdtModel(CostModel):
         rounds, patience = self.config.num_trees, self.config.patience
         sizes = np.asarray(data.group)
         if not patience or len(sizes) < _FEWEST_JUDGED:
-            watched: dict[str, Any] = {}
-            if training_curve.anybody_listens():
-                parameters = parameters | _JUDGED
-                watched = {"valid_sets": [data], "callbacks": [self._tell]}
-            self._booster = lgb.train(parameters, data, num_boost_round=rounds, **watched)
+            self._booster = lgb.train(parameters, data, num_boost_round=rounds)
             return
         data.params = {**(data.params or {}), **parameters}
         task = np.repeat(np.arange(len(sizes)), sizes)
@@ -140,13 +137,8 @@ class GbdtModel(CostModel):
             learned,
             num_boost_round=rounds,
             valid_sets=[judged],
-            callbacks=[self._tell, lgb.early_stopping(patience, verbose=False)],
+            callbacks=[lgb.early_stopping(patience, verbose=False)],
         )
-
-    def _tell(self, state: Any) -> None:
-        """Pass on how well the trees rank by now; LightGBM calls this after each."""
-        for _, metric, value, _ in state.evaluation_result_list:
-            training_curve.tell(f"{self.kind}/{metric}", state.iteration + 1, value)
 
     def parameters(self, seed: int) -> dict[str, Any]:
         """Return what LightGBM is told."""
@@ -175,6 +167,13 @@ class GbdtModel(CostModel):
             return np.zeros(0)
         threads = 1 if len(batch) <= _FEW_ROWS else 0
         return np.asarray(self._booster.predict(batch.pooled(), num_threads=threads), "float64")
+
+    def stages(self, batch: FeatureBatch) -> Iterator[tuple[int, Scores]]:
+        """Yield the scores of its first trees; see :meth:`CostModel.stages`."""
+        assert self._booster is not None, "fit or load the model first"
+        pooled = batch.pooled()
+        for count in np.unique(np.geomspace(1, self.num_trees, _STAGES).astype("int64")):
+            yield int(count), np.asarray(self._booster.predict(pooled, num_iteration=int(count)))
 
     def leaves(self, batch: FeatureBatch) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Return the leaves that programs fall into; int64 `n x t`, of the first trees."""

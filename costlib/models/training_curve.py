@@ -6,8 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+import numpy as np
+
 Listener = Callable[[str, int, float], None]
 """Takes what is told (``"mlp/loss"``), the step, from 1, and the value."""
+
+_POINTS = 64
+"""Points of a curve that is kept."""
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
@@ -22,9 +27,25 @@ def listening(listener: Listener) -> Iterator[None]:
         _listener.reset(before)
 
 
-def anybody_listens() -> bool:
-    """Whether it is worth finding out what only listeners want to know."""
-    return _listener.get() is not None
+@contextmanager
+def recording() -> Iterator[dict[str, list[tuple[int, float]]]]:
+    """Keep what is told for a while, and pass it on; (step, value) of each name.
+
+    Long curves come down to means of as many steps each, when the while is over.
+    """
+    curves: dict[str, list[tuple[int, float]]] = {}
+    before = _listener.get()
+
+    def keep(name: str, step: int, value: float) -> None:
+        curves.setdefault(name, []).append((step, value))
+        if before is not None:
+            before(name, step, value)
+
+    with listening(keep):
+        yield curves
+    for name, points in curves.items():
+        parts = np.array_split(np.array(points), min(len(points), _POINTS))
+        curves[name] = [(int(part[-1, 0]), float(part[:, 1].mean())) for part in parts]
 
 
 def tell(name: str, step: int, value: float) -> None:

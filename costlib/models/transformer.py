@@ -21,8 +21,10 @@ class GeneratorConfig(BaseModel):
         The longest sequence.
     random_programs
         Programs of each sketch of each task that are drawn at random for the pretraining.
+    imagined_programs
+        Programs of each task that a model of schedules thinks best, for the pretraining.
     pretrain_epochs, epochs
-        Passes over the random programs, then over the measured ones.
+        Passes over those, then over the measured ones.
     batch, learning_rate
         Of the training, with AdamW and a rate that falls to zero along a cosine.
     """
@@ -32,7 +34,8 @@ class GeneratorConfig(BaseModel):
     width: int = Field(192, ge=_HEAD, multiple_of=_HEAD)
     layers: int = Field(5, ge=1)
     max_tokens: int = 256
-    random_programs: int = Field(16, ge=1)
+    random_programs: int = Field(4, ge=1)
+    imagined_programs: int = Field(24, ge=0)
     pretrain_epochs: int = Field(1, ge=0)
     epochs: int = Field(10, ge=1)
     batch: int = 64

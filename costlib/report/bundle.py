@@ -40,6 +40,22 @@ def bundle_report(bundle: Bundle) -> Page:
             ],
         )
     ]
+    if metrics.get("calibration", {}).get("expected"):
+        figure = _calibration_figure(metrics["calibration"])
+        text = (
+            "Of two programs of a task, the one with the higher score should be the faster one as "
+            "often as the distance of their scores says; each point is a tenth of all pairs."
+        )
+        picture = Picture("calibration", "Expected and observed share of right pairs", figure)
+        sections.append(Section("How sure it may be", text, [picture]))
+    if metrics.get("curves"):
+        figure = _curves_figure(metrics["curves"])
+        text = (
+            "Ranking figures are of tasks that were not trained on, after so many trees; losses "
+            "are of what is learnt from, after so many steps."
+        )
+        picture = Picture("learning", "How the models learnt", figure)
+        sections.append(Section("How it learnt", text, [picture]))
     if "directions" in metrics:
         rows = [[k.replace("_", " "), _text(v)] for k, v in metrics["directions"].items()]
         text = "Which change of a program pays most, against MetaSchedule's fixed probabilities."
@@ -110,4 +126,33 @@ def _ranking_figure(parts: dict[str, dict[str, Any]]) -> Figure:
     figure.legend(
         *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False
     )
+    return figure
+
+
+def _calibration_figure(calibration: dict[str, Any]) -> Figure:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.5, 4), layout="constrained")
+    axes = figure.subplots()
+    axes.plot([0.5, 1], [0.5, 1], "--", color="tab:gray", lw=1, label="as sure as right")
+    axes.plot(calibration["expected"], calibration["observed"], "o-", label="model")
+    axes.set(xlabel="expected share of right pairs", ylabel="observed", xlim=(0.48, 1.02))
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def _curves_figure(curves: dict[str, list[tuple[int, float]]]) -> Figure:
+    """Draw each curve in a panel of its own."""
+    from matplotlib.figure import Figure
+
+    rows = -(-len(curves) // 2)
+    figure = Figure(figsize=(8, 2.2 * rows), layout="constrained")
+    panels = figure.subplots(rows, 2, squeeze=False).flatten()
+    for axes, (name, points) in zip(panels, sorted(curves.items()), strict=False):
+        axes.plot(*zip(*points, strict=True), marker="." if len(points) < 20 else "")
+        axes.set_title(name.replace("_", " "))
+        axes.spines[["top", "right"]].set_visible(False)
+    for axes in panels[len(curves) :]:
+        axes.set_visible(False)
     return figure

@@ -5,7 +5,7 @@
 - :mod:`~costlib.search.scheduler`: which task next;
 - :mod:`~costlib.search.strategy`: which programs of it;
 - :mod:`~costlib.search.evolution`: Ansor's way to find them, with its parts
-  :mod:`~costlib.search.sketch_pool` (evolution in arrays), :mod:`~costlib.search.sketch_choice`,
+  :mod:`~costlib.training.sketch_pool` (evolution in arrays), :mod:`~costlib.search.sketch_choice`,
   :mod:`~costlib.search.batch_selection` and :mod:`~costlib.search.run_model`;
 - :mod:`~costlib.search.metaschedule`, :mod:`~costlib.search.cost_model`: drop-ins for MetaSchedule;
 - :mod:`~costlib.search.compiled`, :mod:`~costlib.search.comparison`: compiled networks.

@@ -1,8 +1,8 @@
 """Evolution under a learned cost model: Ansor's search (OSDI'20), scored in two stages.
 
 Two-stage scoring: thousands of candidates are made, changed, mixed and scored as vectors of
-decisions (:mod:`costlib.search.sketch_pool`); the best of them are lowered and scored by the exact
-model; the best of those are measured.
+decisions (:mod:`costlib.training.sketch_pool`); the best of them are lowered and scored by the
+exact model; the best of those are measured.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from costlib.schema import Origin
 from costlib.search.batch_selection import select_batch
 from costlib.search.generate import Writer
 from costlib.search.sketch_choice import SketchChoice
-from costlib.search.sketch_pool import SketchPool
 from costlib.search.strategy import Prior, Proposal, Strategy
 from costlib.space.diffusion import RULES, diffuse
 from costlib.space.program import Program
 from costlib.space.vectors import Integers, sketch_vectors
+from costlib.training.sketch_pool import SketchPool
 
 _ELITE = 16
 """Measured programs that every population starts with."""

@@ -22,6 +22,9 @@ from costlib.space.vectors import DecisionVectors, Integers, sketch_vectors
 from costlib.workloads import extract_tasks
 from costlib.workloads.task import Task
 
+_WRITTEN = 4
+"""Programs that are written for each one asked for; the cost model picks the best."""
+
 
 class RankedProgram(BaseModel):
     """A written program and the cost model's score."""
@@ -78,7 +81,7 @@ def generate(
     hardware
         What to write for.
     count
-        How many programs.
+        How many programs; a few times as many are written.
     seed
         Decides which.
     temperature
@@ -99,7 +102,7 @@ def generate(
     task = space.task
     vectors = sketch_vectors(space, seed)
     found = Writer(generator, task, hardware, vectors).write_all(
-        count, np.random.default_rng(seed), temperature
+        _WRITTEN * count, np.random.default_rng(seed), temperature
     )
     lowered = [(program, space.lower(program)) for program in found.programs]
     valid = [(program, schedule) for program, schedule in lowered if schedule is not None]

@@ -3,6 +3,9 @@
 - :mod:`~costlib.training.batches`: a dataset of any size as a stream of arrays;
 - :mod:`~costlib.training.assemble`: one that fits in memory as arrays, with labels and groups;
 - :mod:`~costlib.training.out_of_core`: fit a GBDT on a dataset that does not;
-- :mod:`~costlib.training.metrics`: top-k and pairwise accuracy;
-- :mod:`~costlib.training.fit`: fit a model on some tasks, judge it on others.
+- :mod:`~costlib.training.metrics`, :mod:`~costlib.training.calibration`: how well scores rank, and
+  whether a model is as sure as it is right;
+- :mod:`~costlib.training.fit`: fit a model on some tasks, judge it on others;
+- :mod:`~costlib.training.sketch_pool`: vectors of decisions that evolve under a model;
+- :mod:`~costlib.training.generator`: programs as sequences, and a generator trained on them.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -11,12 +12,13 @@ import polars as pl
 from costlib.data.dataset import Dataset
 from costlib.data.splits import split_by_task
 from costlib.errors import DatasetError, InputError
-from costlib.models import model_class
+from costlib.models import model_class, training_curve
 from costlib.models.base import CostModel
 from costlib.models.gbdt import GbdtModel
 from costlib.models.neural import NeuralModel
 from costlib.training.assemble import TrainingData, assemble
 from costlib.training.batches import chosen_hardware
+from costlib.training.calibration import Calibration, calibrate_pairs
 from costlib.training.cluster import fit_on_cluster
 from costlib.training.metrics import Metrics, evaluate_scores
 from costlib.training.protocol import (
@@ -43,6 +45,8 @@ class FittedModel:
     metrics
         Its figures on ``held_out``, which it has not seen: by the protocol of
         :mod:`costlib.training.protocol` if those are the dataset's held-out networks.
+    calibration
+        How its scores' differences match what was measured of those.
     trained
         Workload ids it was trained on.
     held_out
@@ -55,6 +59,7 @@ class FittedModel:
 
     model: CostModel
     metrics: Metrics | ProtocolMetrics
+    calibration: Calibration
     trained: tuple[str, ...]
     held_out: tuple[str, ...]
     removed: int
@@ -112,17 +117,34 @@ def fit_model(
             "one to learn from and one to be judged on"
         )
     held_out = dataset.held_out()
+    evaluate: Callable[[Any], Metrics | ProtocolMetrics]
     if held_out_share is None and held_out is not None:
         model, programs, trained = _fit(kind, dataset, None, hardware, seed, cluster, on_progress)
-        metrics = judge_networks(model, held_out, most_measured_hardware(held_out, hardware))
-        judged = _sorted(held_out_ids(held_out))
-        return FittedModel(model, metrics, trained, judged, 0, programs)
-    split = split_by_task(dataset, held_out_share or _HELD_OUT_SHARE, seed)
-    learnt = split.train.workload_ids
-    model, programs, trained = _fit(kind, dataset, learnt, hardware, seed, cluster, on_progress)
-    unseen = assemble(dataset, only=split.test.workload_ids, hardware=hardware, view=model.view)
-    judged = _sorted(split.test.workload_ids)
-    return FittedModel(model, judge(model, unseen), trained, judged, split.removed, programs)
+        judged_on = most_measured_hardware(held_out, hardware)
+        unseen = assemble(held_out, hardware=[judged_on], view=model.view)
+        evaluate = partial(evaluate_protocol, unseen, weights=network_weights(held_out))
+        judged, removed = held_out_ids(held_out), 0
+    else:
+        split = split_by_task(dataset, held_out_share or _HELD_OUT_SHARE, seed)
+        learnt = split.train.workload_ids
+        model, programs, trained = _fit(kind, dataset, learnt, hardware, seed, cluster, on_progress)
+        judged, removed = set(split.test.workload_ids), split.removed
+        unseen = assemble(dataset, only=judged, hardware=hardware, view=model.view)
+        evaluate = partial(evaluate_scores, latency_s=unseen.latency_s, groups=unseen.groups)
+    for step, scores in model.stages(unseen.batch):
+        figures = evaluate(scores)
+        training_curve.tell(f"{model.kind}/top1", step, figures.top1)
+        training_curve.tell(f"{model.kind}/pairwise_accuracy", step, figures.pairwise_accuracy)
+    scores = model.predict(unseen.batch)
+    return FittedModel(
+        model,
+        evaluate(scores),
+        calibrate_pairs(scores, unseen.latency_s, unseen.groups),
+        trained,
+        _sorted(judged),
+        removed,
+        programs,
+    )
 
 
 def _fit(

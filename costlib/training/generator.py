@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,34 +18,46 @@ from costlib.features.programs import programs_by_task
 from costlib.features.version import LANGUAGE_VERSION
 from costlib.hardware import Hardware
 from costlib.models import training_curve
+from costlib.models.base import CostModel
 from costlib.models.generator import Generator
 from costlib.models.transformer import GeneratorConfig
 from costlib.schema import Language
 from costlib.space.program import Program, Sketch
 from costlib.space.vectors import DecisionVectors
 from costlib.training.batches import chosen_hardware
+from costlib.training.imagined import imagine
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Sentences:
-    """`n` programs written down.
+    """Programs written down.
 
     Attributes
     ----------
     tokens
-        int64, an array for each.
+        int64, an array for each program.
     chosen
         bool, as long: which tokens the writer chose.
-    labels
-        float64 `n`: how good each is, NaN where that is not known.
+    measured
+        Whether a program was measured.
     """
 
-    tokens: list[Integers]
-    chosen: list[Bools]
-    labels: np.ndarray[Any, np.dtype[np.float64]]
+    tokens: list[Integers] = field(default_factory=list)
+    chosen: list[Bools] = field(default_factory=list)
+    measured: list[bool] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Family:
+    """The measured programs of a sketch: vectors int64 `n x d`, and how good each is."""
+
+    vectors: DecisionVectors
+    grammar: Grammar
+    rows: Integers
+    labels: Sequence[float]
 
 
 def write_down(
@@ -54,9 +66,11 @@ def write_down(
     only: Collection[str] | None = None,
     hardware: Collection[str] | None = None,
     random_programs: int = 0,
+    imagined_programs: int = 0,
+    teacher: CostModel | None = None,
     seed: int = 0,
 ) -> Sentences:
-    """Write down the programs of a dataset that ran, and some random ones of their sketches.
+    """Write down the programs of a dataset that ran, and others of their tasks.
 
     Parameters
     ----------
@@ -66,38 +80,44 @@ def write_down(
         See :func:`costlib.training.batches.batches`.
     random_programs
         How many of each sketch of each task; they show what can be written.
+    imagined_programs, teacher
+        How many of each task that ``teacher``, a model of schedules, thinks best, see
+        :func:`costlib.training.imagined.imagine`; none without it.
     seed
-        Of the random programs.
+        Of the programs that were not measured.
 
     Raises
     ------
     DatasetError
         There is no such program.
     """
-    tokens: list[Integers] = []
-    chosen: list[Bools] = []
-    labels: list[float] = []
+    found = Sentences()
     rng = np.random.default_rng(seed)
-    for task, machine, sketch, programs, known in _families(dataset, only, hardware):
-        try:
-            vectors = DecisionVectors(sketch, programs)
-            grammar = Grammar(vectors)
-        except (InputError, AssertionError):  # A sketch that another TVM made.
-            continue
-        rows = vectors.encode(programs)
-        written = (rows >= 0).all(1)
-        random = vectors.random(random_programs, rng)
-        body = grammar.encode(np.concatenate([rows[written], random]))
-        of_body = [not isinstance(entry, int) for entry in grammar.layout]
-        values = [*known[written], *[None] * len(random)]
-        for row, label in zip(body, values, strict=True):
-            header = prompt(task["name"], task["flops"] or 0.0, machine, sketch, label)
-            tokens.append(np.concatenate([np.array(header), row]))
-            chosen.append(np.array([False] * len(header) + of_body))
-            labels.append(np.nan if label is None else float(label))
-    if not tokens:
+    for workload, machine, families in _tasks(dataset, only, hardware):
+        imagined: dict[str, Integers] = {}
+        if teacher is not None and imagined_programs:
+            vectors = {sketch_id: family.vectors for sketch_id, family in families.items()}
+            imagined = imagine(workload, machine, vectors, teacher, imagined_programs, rng)
+        for sketch_id, family in families.items():
+            random = family.vectors.random(random_programs, rng)
+            good = imagined.get(sketch_id, random[:0])
+            body = family.grammar.encode(np.concatenate([family.rows, random, good]))
+            of_body = [not isinstance(entry, int) for entry in family.grammar.layout]
+            labels = [*family.labels, *[None] * len(random), *[1.0] * len(good)]
+            for number, (row, label) in enumerate(zip(body, labels, strict=True)):
+                header = prompt(
+                    workload["name"],
+                    workload["flops"] or 0.0,
+                    machine,
+                    family.vectors.sketch,
+                    label,
+                )
+                found.tokens.append(np.concatenate([np.array(header), row]))
+                found.chosen.append(np.array([False] * len(header) + of_body))
+                found.measured.append(number < len(family.rows))
+    if not found.tokens:
         raise DatasetError(f"{dataset.path} has no program that can be written down")
-    return Sentences(tokens, chosen, np.array(labels))
+    return found
 
 
 def fit_generator(
@@ -107,11 +127,12 @@ def fit_generator(
     hardware: Collection[str] | None = None,
     config: GeneratorConfig | None = None,
     start: Generator | None = None,
+    teacher: CostModel | None = None,
     seed: int = 0,
     checkpoints: Path | None = None,
     on_progress: Callable[[int, int, float], None] | None = None,
 ) -> Generator:
-    """Train a generator on random programs, then on all that were measured.
+    """Train a generator on programs that were not measured, then on all that were.
 
     Good programs and bad ones are learnt from alike, each told apart by its quality token.
 
@@ -123,6 +144,9 @@ def fit_generator(
         Its size and training; of ``start``, if that is given, the training alone.
     start
         A generator to go on from, which was trained before: there is no pretraining then.
+    teacher
+        A model of schedules: what it thinks good is learnt from in the pretraining, beside random
+        programs.
     seed
         Of weights and order.
     checkpoints
@@ -131,12 +155,18 @@ def fit_generator(
         Called with (step, steps, loss) after each step of either part.
     """
     config = config or GeneratorConfig()
-    random_programs = 0 if start or not config.pretrain_epochs else config.random_programs
+    pretrained = start is not None or not config.pretrain_epochs
     sentences = write_down(
-        dataset, only=only, hardware=hardware, random_programs=random_programs, seed=seed
+        dataset,
+        only=only,
+        hardware=hardware,
+        random_programs=0 if pretrained else config.random_programs,
+        imagined_programs=0 if pretrained else config.imagined_programs,
+        teacher=teacher,
+        seed=seed,
     )
     model = start or Generator(VOCABULARY, LANGUAGE_VERSION, config, seed)
-    measured = ~np.isnan(sentences.labels)
+    measured = np.array(sentences.measured)
     parts = [
         ("pretraining", ~measured, config.pretrain_epochs),
         ("training", measured, config.epochs),
@@ -161,11 +191,11 @@ def fit_generator(
     return model
 
 
-def _families(
+def _tasks(
     dataset: Dataset, only: Collection[str] | None, hardware: Collection[str] | None
-) -> Iterator[tuple[dict[str, Any], Hardware, Sketch, list[Program], Any]]:
-    """Yield a task, hardware, sketch, the programs measured of it, and their labels."""
-    workloads = dataset.scan("workloads").select("workload_id", "name", "flops").collect()
+) -> Iterator[tuple[dict[str, Any], Hardware, dict[str, _Family]]]:
+    """Yield a workload, hardware, and what was measured of it, by sketch."""
+    workloads = dataset.scan("workloads").drop("mod_script").collect()
     described = {row["workload_id"]: row for row in workloads.iter_rows(named=True)}
     sketches = dict(
         dataset.scan("sketches")
@@ -182,13 +212,28 @@ def _families(
     for hardware_id, machine in chosen_hardware(dataset, hardware).items():
         for workload_id, rows in programs_by_task(dataset, hardware_id, *columns, only=only):
             labelled = rows.with_columns(label=pl.col("latency_s").min() / pl.col("latency_s"))
-            for (sketch_id,), group in labelled.group_by("sketch_id", maintain_order=True):
-                if sketch_id not in sketches:
-                    continue
-                programs = [
-                    Program(workload_id, str(sketch_id), json.loads(text))
-                    for text in group["decisions"]
-                ]
-                sketch = Sketch.from_json(sketches[sketch_id])
-                label = group["label"].to_numpy()
-                yield described[workload_id], machine, sketch, programs, label
+            families = {
+                str(sketch_id): family
+                for (sketch_id,), group in labelled.group_by("sketch_id", maintain_order=True)
+                if sketch_id in sketches
+                and (family := _family(workload_id, sketches[sketch_id], group)) is not None
+            }
+            yield described[workload_id], machine, families
+
+
+def _family(workload_id: str, instructions: str, group: pl.DataFrame) -> _Family | None:
+    """Take up the programs of a sketch; ``None`` for a sketch that another TVM made."""
+    programs = [
+        Program(workload_id, sketch_id, json.loads(decisions))
+        for sketch_id, decisions in group.select("sketch_id", "decisions").iter_rows()
+    ]
+    try:
+        vectors = DecisionVectors(Sketch.from_json(instructions), programs)
+        grammar = Grammar(vectors)
+    except (InputError, AssertionError):
+        return None
+    rows = vectors.encode(programs)
+    usable = (rows >= 0).all(1)
+    return _Family(
+        vectors, grammar, rows[usable], group["label"].filter(pl.Series(usable)).to_list()
+    )

@@ -122,6 +122,7 @@ def test_a_shipped_bundle(name: str) -> None:
     assert name in page.title
     ranking = tables(page)["How well it ranks"]
     assert ranking[1].rows[0][0] == "all" and len(ranking[1].rows) == 6
+    assert {"ranking", "calibration", "learning"} <= {picture.name for picture in page.pictures}
 
 
 def test_what_is_none_of_them(tmp_path: Path) -> None:
