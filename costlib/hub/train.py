@@ -6,6 +6,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Collection
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 from costlib.data.dataset import Dataset
@@ -19,6 +20,7 @@ from costlib.training.cluster import connected
 from costlib.training.directions import fit_directions
 from costlib.training.fit import fit_model
 from costlib.training.generator import fit_generator
+from costlib.training.ranks import fit_generator_in_ranks
 
 _DRAFT = "gbdt-schedules"
 """Kind of the model that takes a first look at candidates."""
@@ -55,14 +57,17 @@ def train(
     generator_from
         A bundle whose generator is trained further, instead of a new one.
     cluster
-        Train the cost models on the workers of a Dask scheduler, ``tcp://host:port``, or on
-        ``local:N`` processes; they must see the dataset at the same place.
+        Train the cost models and the generator on the workers of a Dask scheduler,
+        ``tcp://host:port``, or on ``local:N`` processes; they must see the dataset at the same
+        place.
     on_progress
         Called with (done, total): programs while features are computed, then the steps of the
         generator.
     """
     source = dataset.path if isinstance(dataset, Dataset) else dataset
     dataset = dataset if isinstance(dataset, Dataset) else Dataset.open(dataset)
+    writer = None
+    checkpoints = Path(out).with_name(f".{Path(out).name}-training")
     with recording() as curves, nullcontext() if cluster is None else connected(cluster) as client:
         fitted, draft = (
             fit_model(
@@ -76,6 +81,27 @@ def train(
             )
             for one in (kind, _DRAFT)
         )
+        if generator is not None:
+            fit_writer = (
+                partial(
+                    fit_generator,
+                    checkpoints=checkpoints,
+                    on_progress=None if on_progress is None else lambda i, n, _: on_progress(i, n),
+                )
+                if client is None
+                else partial(fit_generator_in_ranks, client)
+            )
+            writer = fit_writer(
+                dataset,
+                only=fitted.trained,
+                hardware=hardware,
+                config=generator,
+                start=load_pretrained(generator_from).require_generator()
+                if generator_from
+                else None,
+                teacher=draft.model,
+                seed=seed,
+            )
     metrics = fitted.metrics.model_dump() | {
         "near_duplicates_removed": fitted.removed,
         "calibration": fitted.calibration.model_dump(),
@@ -84,23 +110,6 @@ def train(
     directions = fit_directions(dataset, hardware=hardware, only=draft.trained, seed=seed)
     if directions is not None:
         metrics["directions"] = directions[1].model_dump()
-    writer = None
-    checkpoints = Path(out).with_name(f".{Path(out).name}-training")
-    if generator is not None:
-        start = load_pretrained(generator_from).require_generator() if generator_from else None
-        with recording() as written:
-            writer = fit_generator(
-                dataset,
-                only=fitted.trained,
-                hardware=hardware,
-                config=generator,
-                start=start,
-                teacher=draft.model,
-                seed=seed,
-                checkpoints=checkpoints,
-                on_progress=None if on_progress is None else lambda i, n, _: on_progress(i, n),
-            )
-        curves |= written
     command = ["costlib", "train", str(source), "--out", str(out), "--model", kind]
     if held_out_share is not None:
         command += ["--held-out", str(held_out_share)]

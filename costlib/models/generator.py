@@ -174,6 +174,11 @@ class Generator:
                     logits = self._network(torch.from_numpy(column)[:, None], cache)[:, -1]
         return written
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to other processes as settings and weights: the network's class is made anew."""
+        weights = {name: value.numpy() for name, value in self._network.state_dict().items()}
+        return _with_weights, (self.vocabulary, self.language, self.config, weights)
+
     def save(self, folder: Path) -> None:
         """Write weights and settings into an existing folder."""
         from safetensors.torch import save_file
@@ -216,6 +221,16 @@ class Generator:
             reason = str(error).splitlines()[0]
             raise BundleError(f"{folder} holds no generator: {reason}") from None
         return model
+
+
+def _with_weights(
+    vocabulary: int, language: str, config: GeneratorConfig, weights: dict[str, Any]
+) -> Generator:
+    import torch
+
+    model = Generator(vocabulary, language, config)
+    model._network.load_state_dict({k: torch.from_numpy(v) for k, v in weights.items()})
+    return model
 
 
 def _draw(logits: Any, mask: Bools, temperature: float, rng: np.random.Generator) -> Integers:

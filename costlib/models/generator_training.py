@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 import zlib
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from costlib.identity import content_id
+from costlib.models import process_group
 from costlib.models.transformer import GeneratorConfig
 
 PAD = 0
@@ -38,6 +40,8 @@ def train_to_write(
 ) -> None:
     """Train a transformer to foretell the chosen tokens, in place.
 
+    Several processes can do it together, each with sequences of its own.
+
     Parameters
     ----------
     network
@@ -53,7 +57,7 @@ def train_to_write(
     """
     import torch
 
-    steps = epochs * math.ceil(len(sequences) / config.batch)
+    steps = epochs * process_group.most(math.ceil(len(sequences) / config.batch))
     optimizer = torch.optim.AdamW(
         network.parameters(), lr=config.learning_rate, weight_decay=0.01, foreach=False
     )
@@ -61,7 +65,8 @@ def train_to_write(
     done = _go_on(checkpoint, mark, network, optimizer) if checkpoint else 0
     saved = time.monotonic()
     network.train()
-    for step, rows in enumerate(_batches(sequences, config.batch, epochs, seed)):
+    batches = _batches(sequences, config.batch, seed)
+    for step, rows in enumerate(itertools.islice(batches, steps)):
         if step < done:
             continue
         for group in optimizer.param_groups:
@@ -75,6 +80,7 @@ def train_to_write(
         loss = (losses * weights).sum() / weights.sum()
         optimizer.zero_grad()
         loss.backward()
+        process_group.average_gradients(network.parameters())
         torch.nn.utils.clip_grad_norm_(network.parameters(), _MAX_NORM)
         optimizer.step()
         last = step + 1 == steps
@@ -128,12 +134,10 @@ def _go_on(file: Path, mark: str, network: Any, optimizer: Any) -> int:
     return int(metadata["step"])
 
 
-def _batches(
-    sequences: Sequence[Integers], batch: int, epochs: int, seed: int
-) -> Iterator[list[int]]:
-    """Yield batches of sequences of about the same length, in random order."""
+def _batches(sequences: Sequence[Integers], batch: int, seed: int) -> Iterator[list[int]]:
+    """Yield batches of sequences of about the same length, in random order, without end."""
     rng = np.random.default_rng(seed)
-    for _ in range(epochs):
+    while True:
         order = sorted(rng.permutation(len(sequences)), key=lambda i: len(sequences[i]))
         groups = [order[start : start + batch] for start in range(0, len(order), batch)]
         for number in rng.permutation(len(groups)):

@@ -39,6 +39,17 @@ def summed(values: Any) -> Floats:
     return np.asarray(total.numpy())
 
 
+def most(value: int) -> int:
+    """Return the largest of the processes' values."""
+    import torch
+    import torch.distributed as group
+
+    found = torch.tensor(value)
+    if _together():
+        group.all_reduce(found, group.ReduceOp.MAX)
+    return int(found)
+
+
 def average_gradients(parameters: Iterable[Any]) -> None:
     """Replace the gradients of torch parameters by their means over the processes."""
     import torch

@@ -1,4 +1,4 @@
-"""Trains a neural model on a Dask cluster: a ``torch.distributed`` process on each worker.
+"""Trains what torch trains on a Dask cluster: a ``torch.distributed`` process on each worker.
 
 Every worker trains on its share of the tasks; after each step the gradients are averaged over all
 of them. Dask starts the processes, hands out the shares and brings the model back.
@@ -7,7 +7,7 @@ of them. Dask starts the processes, hands out the shares and brings the model ba
 from __future__ import annotations
 
 import socket
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,9 +17,12 @@ import numpy as np
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
 from costlib.models.base import CostModel
+from costlib.models.generator import Generator
 from costlib.models.neural import NeuralModel
+from costlib.models.transformer import GeneratorConfig
 from costlib.training.assemble import TrainingData, assemble
-from costlib.training.cluster import spread
+from costlib.training.cluster import divided, spread
+from costlib.training.generator import fit_generator
 
 _PATIENCE = timedelta(minutes=10)
 """How long a process waits for the others before it gives up."""
@@ -64,15 +67,7 @@ def fit_in_ranks(
     ranks = [worker for worker in held if sizes[worker]]
     if not ranks:
         raise DatasetError(f"{dataset.path} holds no task with two measured programs to rank")
-    port = client.submit(_free_port, workers=ranks[:1], pure=False).result()
-    meeting = f"tcp://{urlsplit(ranks[0]).hostname}:{port}"
-    fits = [
-        client.submit(
-            _fit, held[worker], model, meeting, rank, len(ranks), seed, workers=[worker], pure=False
-        )
-        for rank, worker in enumerate(ranks)
-    ]
-    fitted = client.gather(fits)[0]
+    fitted = _together(client, {worker: held[worker] for worker in ranks}, _fit, model, seed)
     tasks = client.gather([client.submit(_tasks, held[worker]) for worker in ranks])
     programs = sum(sizes[worker] for worker in ranks)
     return fitted, programs, {workload_id for part in tasks for workload_id in part}
@@ -98,15 +93,89 @@ def _tasks(share: TrainingData) -> list[str]:
     return [workload_id for workload_id, _ in share.tasks]
 
 
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("", 0))
-        return int(one.getsockname()[1])
+def _fit(share: TrainingData, model: NeuralModel, seed: int) -> NeuralModel:
+    model.fit(share.batch, share.labels, share.groups, seed=seed)
+    return model
 
 
-def _fit(
-    share: TrainingData, model: NeuralModel, meeting: str, rank: int, size: int, seed: int
-) -> NeuralModel | None:
+def fit_generator_in_ranks(
+    client: Any,
+    dataset: Dataset,
+    *,
+    only: Collection[str] | None = None,
+    hardware: Collection[str] | None = None,
+    config: GeneratorConfig,
+    start: Generator | None = None,
+    teacher: CostModel | None = None,
+    seed: int = 0,
+) -> Generator:
+    """Train a generator on all workers of a cluster.
+
+    See :func:`fit_in_ranks` and :func:`costlib.training.generator.fit_generator`; there are no
+    checkpoints.
+    """
+    workers = sorted(client.scheduler_info()["workers"])
+    shares = divided(dataset, only, hardware, len(workers))
+    path = str(dataset.path.resolve())
+    model: Generator = _together(
+        client,
+        dict(zip(workers, shares, strict=False)),
+        _fit_generator,
+        path,
+        hardware,
+        config,
+        start,
+        teacher,
+        seed,
+    )
+    return model
+
+
+def _fit_generator(
+    share: list[str],
+    path: str,
+    hardware: Collection[str] | None,
+    config: GeneratorConfig,
+    start: Generator | None,
+    teacher: CostModel | None,
+    seed: int,
+) -> Generator:
+    return fit_generator(
+        Dataset.open(path),
+        only=share,
+        hardware=hardware,
+        config=config,
+        start=start,
+        teacher=teacher,
+        seed=seed,
+    )
+
+
+def _together(
+    client: Any, shares: Mapping[str, Any], train: Callable[..., Any], *arguments: Any
+) -> Any:
+    """Let workers call ``train(share, *arguments)`` at once; return what the first has made."""
+    (first, *_) = shares
+    port = client.submit(_free_port, workers=[first], pure=False).result()
+    meeting = f"tcp://{urlsplit(first).hostname}:{port}"
+    futures = [
+        client.submit(
+            _rank,
+            meeting,
+            rank,
+            len(shares),
+            train,
+            share,
+            *arguments,
+            workers=[worker],
+            pure=False,
+        )
+        for rank, (worker, share) in enumerate(shares.items())
+    ]
+    return client.gather(futures)[0]
+
+
+def _rank(meeting: str, rank: int, size: int, train: Callable[..., Any], *arguments: Any) -> Any:
     """Train together with the other ranks; the first returns the model."""
     import torch
     import torch.distributed as group
@@ -117,7 +186,13 @@ def _fit(
         "gloo", init_method=meeting, rank=rank, world_size=size, timeout=_PATIENCE
     )
     try:
-        model.fit(share.batch, share.labels, share.groups, seed=seed)
+        model = train(*arguments)
     finally:
         group.destroy_process_group()
     return None if rank else model
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("", 0))
+        return int(one.getsockname()[1])

@@ -14,16 +14,19 @@ from costlib.data.dataset import Dataset
 from costlib.errors import InputError
 from costlib.hub import load_pretrained
 from costlib.models.gbdt import GbdtModel
+from costlib.models.generator import Generator
 from costlib.models.mlp import MlpConfig, MlpModel
 from costlib.models.neural import NeuralModel
 from costlib.models.normalisation import Normalisation
 from costlib.models.sequence import SequenceModel
+from costlib.models.transformer import GeneratorConfig
 from costlib.training import cluster
 from costlib.training.assemble import assemble
 from costlib.training.cluster import connected, fit_on_cluster
 from costlib.training.fit import fit_model
+from costlib.training.generator import fit_generator, write_down
 from costlib.training.metrics import evaluate_scores
-from costlib.training.ranks import fit_in_ranks
+from costlib.training.ranks import fit_generator_in_ranks, fit_in_ranks
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +83,20 @@ def test_both_workers_count(two_workers: Any, dataset: Dataset) -> None:
     everything = Normalisation.of(assemble(dataset).batch).arrays()
     for name, values in everything.items():
         np.testing.assert_allclose(model._weights[name], values, rtol=1e-3, atol=1e-5)
+
+
+def test_a_generator_learns_on_both_workers(two_workers: Any, dataset: Dataset) -> None:
+    few = {"width": 32, "layers": 1, "pretrain_epochs": 0}
+    config = GeneratorConfig(**few, epochs=10, batch=4, learning_rate=3e-3)
+    together = fit_generator_in_ranks(two_workers, dataset, config=config)
+    alone = fit_generator(dataset, config=config)
+    new = Generator(alone.vocabulary, alone.language, config)
+    sentences = write_down(dataset)
+    losses = [
+        model.losses(sentences.tokens, sentences.chosen).mean() for model in (together, alone, new)
+    ]
+    assert losses[0] < 0.7 * losses[2]
+    assert abs(losses[0] - losses[1]) < 0.25 * losses[1]
 
 
 def test_a_model_of_another_kind(two_workers: Any, dataset: Dataset) -> None:
