@@ -36,7 +36,7 @@ class GeneratorConfig(BaseModel):
     max_tokens: int = 256
     random_programs: int = Field(4, ge=1)
     imagined_programs: int = Field(24, ge=0)
-    pretrain_epochs: int = Field(1, ge=0)
+    pretrain_epochs: int = Field(2, ge=0)
     epochs: int = Field(10, ge=1)
     batch: int = 64
     learning_rate: float = 6e-4
