@@ -162,6 +162,19 @@ def _search(result: dict[str, Any]) -> list[str]:
                 ],
             ),
         ]
+    if result.get("ablation"):
+        cases = result["ablation"][0]["cases"]
+        rows = [
+            [row["version"], row["throughput"], row["throughput_along_the_way"], *row["range"]]
+            for row in result["ablation"]
+        ]
+        parts += [
+            f"**Part by part** (`ablation`): {cases} races of the heavy tasks, 48 trials for each "
+            "version. *Plain* is Ansor's loop with the bundle's exact model alone; *cold* has no "
+            "bundle. Throughput of the best program relative to the full search's, after all "
+            "trials and as the mean along the way; geometric means and the range of the former:",
+            _table(["version", "at the end", "along the way", "lowest", "highest"], rows),
+        ]
     return parts
 
 
@@ -169,6 +182,95 @@ _SEARCH_FIGURES = (
     "reached", "trials_ratio", "time_ratio", "latency_ratio", "latency_ratio_at_16",
     "overhead_ratio",
 )  # fmt: skip
+
+
+def _generate(result: dict[str, Any]) -> list[str]:
+    pooled = result["pooled"]
+    counts = ("1", "4", "16", "32")
+    parts = [
+        "## Generating instead of searching",
+        "`python tools/bench_generate.py`, on the two heaviest tasks of each held-out network: "
+        "throughput of the best of so many measured programs relative to stock MetaSchedule's "
+        "after 64, 200 and 1,000 trials; geometric means. *Written* and *sampled*: the first by "
+        "the cost model of 128 that the generator wrote, or that were drawn at random.",
+    ]
+    for trials in ("64", "200", "1000"):
+        rows = [
+            [arm, *(found[trials].get(count, "") for count in counts)]
+            for arm, found in pooled.items()
+            if found[trials]
+        ]
+        if rows:
+            parts += [f"Stock with {trials} trials:", _table(["programs of", *counts], rows)]
+    speed = {
+        way: [case["programs_per_s"][way] for case in result["cases"]]
+        for way in ("written", "sampled")
+    }
+    parts.append(
+        f"{result['valid']:.2%} of what is written passes the postprocessors. Programs a second, "
+        "lowered and passed (lowest and highest of the tasks): written "
+        f"{min(speed['written'])} to {max(speed['written'])}, sampled by TVM "
+        f"{min(speed['sampled'])} to {max(speed['sampled'])}."
+    )
+    return parts
+
+
+def _torch(result: dict[str, Any]) -> list[str]:
+    rows = [
+        [
+            row["network"],
+            row["version"].partition("+")[2] or "as exported",
+            row["trials"],
+            row["tuned_ms"],
+            row["pytorch_ms"],
+            row.get("compiled_ms", ""),
+            row["speedup"]["pytorch"],
+            row["speedup"].get("compiled", ""),
+            ", ".join(
+                f"{task['task']} ({task['ms']} ms, {task['gflops_per_s']} GFLOP/s)"
+                for task in row["slowest_tasks"][:2]
+            )
+            if row["speedup"]["pytorch"] < 1
+            else "",
+        ]
+        for row in result["networks"]
+    ]
+    mean = result["geometric_mean"]
+    return [
+        "## Tuned networks against PyTorch",
+        "`python tools/bench_torch.py`: whole networks, tuned in all layouts, beside PyTorch "
+        "(oneDNN) and `torch.compile` on the same two threads, in turns. Geometric means: "
+        f"{mean['pytorch']} times as fast as PyTorch, {mean['compiled']} as `torch.compile`; "
+        f"{result['not_slower_than_pytorch']} of {len(rows)} networks are not slower than PyTorch. "
+        "Where one is, its slowest tasks are named.",
+        _table(
+            ["network", "layout", "trials", "tuned, ms", "PyTorch, ms", "compiled, ms",
+             "of PyTorch", "of compiled", "slowest tasks"],
+            rows,
+        ),
+    ]  # fmt: skip
+
+
+def _fuzz(result: dict[str, Any]) -> list[str]:
+    rows = [
+        [
+            name,
+            found["inputs"],
+            found["outcomes"].get("accepted", 0),
+            found["outcomes"].get("refused", 0),
+            found["inputs"]
+            - found["outcomes"].get("accepted", 0)
+            - found["outcomes"].get("refused", 0),
+        ]
+        for name, found in result.items()
+    ]
+    return [
+        "## Damaged files",
+        "`python tools/fuzz.py`: small valid files, changed at random, read in a process with "
+        "limits on time and memory. *Refused*: with one clear line. *Else*: crashes, hangs, other "
+        "errors.",
+        _table(["reader of", "inputs", "accepted", "refused", "else"], rows),
+    ]
 
 
 def _scale(result: dict[str, Any]) -> list[str]:
@@ -227,7 +329,10 @@ _SECTIONS = {
     "model_speed": _model_speed,
     "transfer": _transfer,
     "search": _search,
+    "generate": _generate,
+    "torch": _torch,
     "scale": _scale,
+    "fuzz": _fuzz,
 }
 
 
