@@ -45,7 +45,7 @@ class SearchConfig(BaseModel):
     bank
         Start from the bundle's prior bank, and from the memory of earlier runs.
     generator
-        Start from programs that the bundle's generator writes, if it has one.
+        Let programs that the bundle's generator writes, if it has one, start the search and breed.
     correction
         Correct the models by what the run measures.
     """

@@ -31,6 +31,9 @@ from costlib.training.sketch_pool import SketchPool
 _ELITE = 16
 """Measured programs that every population starts with."""
 
+_WRITTEN = 64
+"""Programs of a task that the generator writes."""
+
 _INHERITED = 0.5
 """Share of a task's first batch, and of the candidates for it, that is inherited or written."""
 
@@ -63,10 +66,11 @@ class EvolutionarySearch(Strategy):
         """Return programs to measure next; see :meth:`Strategy.propose`."""
         rng = self._rng()
         self._explore()
-        inherited = _in_turns(self._fitted(priors, rng), self._written(count, rng))
-        evolved = self._evolved(inherited, rng)
+        inherited = _in_turns(self._fitted(priors, rng), self._written())
         wanted = self._config.survivors * count
         first = inherited[: round(_INHERITED * (count if self.elite else wanted))]
+        taken = {draft.program.program_id for draft in first}
+        evolved = (d for d in self._evolved(inherited, rng) if d.program.program_id not in taken)
         survivors = self._lowered(itertools.chain(first, evolved), wanted)
         if not survivors:
             self.exhausted = True
@@ -109,21 +113,38 @@ class EvolutionarySearch(Strategy):
         """Look at some random programs, once, to learn what decisions there are."""
         if self._pools:
             return
-        seed = int(content_id(self._seed, self.task.workload_id)[:8], 16)
-        for name, vectors in sketch_vectors(self.space, seed, known).items():
+        for name, vectors in sketch_vectors(self.space, self._first_seed(), known).items():
             self._pools[name] = SketchPool(vectors, self._encoders[name], self._context)
 
-    def _written(self, count: int, rng: np.random.Generator) -> Iterator[_Draft]:
-        """Programs by the generator, for the first batch."""
-        if self._model.generator is None or self.elite:
-            return
+    @cached_property
+    def _reservoir(self) -> list[_Draft]:
+        """Programs by the generator: written once, then there in each round."""
+        if self._model.generator is None:
+            return []
         vectors = {sketch_id: pool.vectors for sketch_id, pool in self._pools.items()}
         writer = Writer(self._model.generator, self.task, self._hardware, vectors)
-        wanted = self._config.survivors * count
-        for program in writer.write_all(wanted, rng).programs:
-            draft = self._draft(program, Origin.GENERATED)
-            if draft is not None and program.program_id not in self.measured:
-                yield draft
+        written = writer.write_all(_WRITTEN, np.random.default_rng(self._first_seed()))
+        drafts = (self._draft(program, Origin.GENERATED) for program in written.programs)
+        return [draft for draft in drafts if draft is not None]
+
+    def _written(self) -> list[_Draft]:
+        """Written programs that were not measured, the best by the model of schedules first."""
+        found: list[tuple[float, _Draft]] = []
+        for pool in self._pools.values():
+            drafts = [
+                draft
+                for draft in self._reservoir
+                if draft.pool is pool and draft.program.program_id not in self.measured
+            ]
+            if drafts:
+                schedules = pool.encode(np.stack([draft.vector for draft in drafts]))
+                scores = self._model.draft_scores(self._number, schedules)
+                found += zip(scores.tolist(), drafts, strict=True)
+        return [draft for _, draft in sorted(found, key=lambda pair: -pair[0])]
+
+    def _first_seed(self) -> int:
+        """A seed of the task's own, whatever was measured."""
+        return int(content_id(self._seed, self.task.workload_id)[:8], 16)
 
     def _draft(self, program: Program, origin: Origin) -> _Draft | None:
         pool = self._pools.get(program.sketch_id)
@@ -157,7 +178,7 @@ class EvolutionarySearch(Strategy):
             shares = dict.fromkeys(shares, 1 / len(shares))
         by_share = config.sketch_selection or score is None
         found: list[tuple[float, _Draft]] = []
-        known = {draft.program.program_id for draft in start} | self.measured
+        origins = {draft.program.program_id: draft.origin for draft in start}
         for sketch_id, pool in self._pools.items():
             elite = [p for _, p in self.elite if p.sketch_id == sketch_id][:_ELITE]
             rows = [draft.vector[None] for draft in start if draft.pool is pool]
@@ -172,14 +193,17 @@ class EvolutionarySearch(Strategy):
             )
             places = (np.arange(len(vectors)) + rng.random()) / shares[sketch_id]
             found += [
-                (place, _Draft(pool, vector, program, Origin.EVOLVED))
+                (
+                    place,
+                    _Draft(pool, vector, program, origins.get(program.program_id, Origin.EVOLVED)),
+                )
                 for place, vector, program in zip(
                     places if by_share else -scores,
                     vectors,
                     pool.vectors.decode(vectors),
                     strict=True,
                 )
-                if program.program_id not in known
+                if program.program_id not in self.measured
             ]
         found.sort(key=lambda pair: pair[0])
         return (draft for _, draft in found)

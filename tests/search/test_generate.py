@@ -130,7 +130,8 @@ def test_a_search_starts_from_what_is_written(
         proposals = search.propose(8)
         device = SimulatedDevice(analytic)
         search.observe(proposals, device.measure(matmul, [p.candidate for p in proposals]))
-        origins[on] = [p.origin for p in proposals]
-        assert Origin.GENERATED not in [p.origin for p in search.propose(4)]
+        origins[on] = [p.origin for p in [*proposals, *search.propose(4)]]
+        measured = {p.candidate.program.program_id for p in proposals}
+        assert not measured & {p.candidate.program.program_id for p in search.propose(4)}
     assert Origin.GENERATED in origins[True]
     assert Origin.GENERATED not in origins[False]
