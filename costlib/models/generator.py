@@ -17,7 +17,7 @@ import numpy as np
 
 from costlib.errors import BundleError, InputError
 from costlib.models.generator_training import train_to_write
-from costlib.models.transformer import GeneratorConfig, build_transformer
+from costlib.models.transformer import GeneratorConfig, build_transformer, weight_shapes
 
 _WEIGHTS = "weights.safetensors"
 _SETTINGS = "generator.json"
@@ -209,13 +209,28 @@ class Generator:
             found = settings["language"]
             if found != language:
                 raise BundleError(
-                    f"{folder} holds a generator of the language '{found}', this costlib "
-                    f"writes '{language}'; train it again"
+                    f"{folder} holds a generator of the language {found!r}, this costlib "
+                    f"writes {language!r}; train it again"
                 )
             config = GeneratorConfig(**settings["config"])
-            model = cls(int(settings["vocabulary"]), language, config)
-            model._network.load_state_dict(load_file(folder / _WEIGHTS))
-        except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+            vocabulary = int(settings["vocabulary"])
+            weights = load_file(folder / _WEIGHTS)
+            shapes = {name: tuple(value.shape) for name, value in weights.items()}
+            if shapes != weight_shapes(vocabulary, config):
+                raise ValueError("its weights are not those that its settings describe")
+            if not all(bool(value.isfinite().all()) for value in weights.values()):
+                raise ValueError("a weight is not finite")
+            model = cls(vocabulary, language, config)
+            model._network.load_state_dict(weights)
+        except (
+            OSError,
+            ValueError,
+            LookupError,
+            TypeError,
+            ArithmeticError,
+            RuntimeError,
+            SafetensorError,
+        ) as error:
             if isinstance(error, BundleError):
                 raise
             reason = str(error).splitlines()[0]

@@ -31,20 +31,29 @@ class GeneratorConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    width: int = Field(192, ge=_HEAD, multiple_of=_HEAD)
-    layers: int = Field(5, ge=1)
-    max_tokens: int = 256
+    width: int = Field(192, ge=_HEAD, le=1 << 14, multiple_of=_HEAD)
+    layers: int = Field(5, ge=1, le=256)
+    max_tokens: int = Field(256, ge=1, le=1 << 16)
     random_programs: int = Field(4, ge=1)
     imagined_programs: int = Field(24, ge=0)
     pretrain_epochs: int = Field(2, ge=0)
     epochs: int = Field(10, ge=1)
-    batch: int = 64
-    learning_rate: float = 6e-4
+    batch: int = Field(64, ge=1)
+    learning_rate: float = Field(6e-4, gt=0)
 
     @property
     def heads(self) -> int:
         """Heads of attention in each layer."""
         return self.width // _HEAD
+
+
+def weight_shapes(vocabulary: int, config: GeneratorConfig) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each weight of a transformer, without making it."""
+    import torch
+
+    with torch.device("meta"):
+        network = build_transformer(vocabulary, config, 0)
+    return {name: tuple(value.shape) for name, value in network.state_dict().items()}
 
 
 def build_transformer(vocabulary: int, config: GeneratorConfig, seed: int) -> Any:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from costlib.errors import BundleError, InputError
 from costlib.models import generator_training
@@ -74,6 +76,36 @@ def test_damaged_files(trained: Generator, tmp_path: Path, damage: str) -> None:
     trained.save(tmp_path)
     (tmp_path / "generator.json").write_text(damage)
     with pytest.raises(BundleError, match="holds no generator"):
+        Generator.load(tmp_path, "test-1")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"vocabulary": float("inf")},
+        {"vocabulary": 10**12},
+        {"config": {"width": 32, "layers": 10**9}},
+        {"config": {"width": 64, "layers": 2, "max_tokens": 16}},
+        {"language": "a\nb"},
+    ],
+)
+def test_settings_that_are_not_its_own(
+    trained: Generator, tmp_path: Path, change: dict[str, object]
+) -> None:
+    trained.save(tmp_path)
+    file = tmp_path / "generator.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    with pytest.raises(BundleError, match="generator") as refused:
+        Generator.load(tmp_path, "test-1")
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_a_weight_that_is_no_number(trained: Generator, tmp_path: Path) -> None:
+    trained.save(tmp_path)
+    weights = load_file(tmp_path / "weights.safetensors")
+    weights["norm.bias"][0] = np.nan
+    save_file(weights, tmp_path / "weights.safetensors")
+    with pytest.raises(BundleError, match="a weight is not finite"):
         Generator.load(tmp_path, "test-1")
 
 
