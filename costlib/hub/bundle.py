@@ -254,6 +254,8 @@ def save_bundle(
                     if file.is_file()
                 },
             )
+            for name in manifest.files:
+                (scratch / name).chmod(0o644)  # safetensors keeps its files to their owner.
             (scratch / CARD).write_text(model_card(manifest))
             (scratch / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n")
             scratch.chmod(0o755)

@@ -218,7 +218,8 @@ def _tasks(
                 if sketch_id in sketches
                 and (family := _family(workload_id, sketches[sketch_id], group)) is not None
             }
-            yield described[workload_id], machine, families
+            if families:
+                yield described[workload_id], machine, families
 
 
 def _family(workload_id: str, instructions: str, group: pl.DataFrame) -> _Family | None:

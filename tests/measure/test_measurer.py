@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from costlib.errors import MeasureError
 from costlib.hardware import Hardware
-from costlib.measure.config import MeasureConfig
+from costlib.measure.config import MeasureConfig, Outcome, Timing
 from costlib.measure.measurer import Candidate, Measurer
 from costlib.schema import Status
 from costlib.space.design_space import DesignSpace
@@ -92,6 +93,36 @@ def test_flushing_caches_calls_a_program_once_a_repeat(hardware: Hardware, matmu
         measurement = measurer.measure(matmul, candidates(matmul, 1))[0]
     assert measurement.status is Status.OK
     assert len(measurement.run_secs) == CONFIG.repeats
+
+
+def test_a_best_by_correction_alone_is_run_again(
+    measurer: Measurer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference = measurer.reference
+
+    def outcome(secs: float, slow_down: float) -> Outcome:
+        compute, memory = reference.compute_s * slow_down, reference.memory_s
+        timing = Timing(
+            run_secs=(secs,), canary_compute=(compute,), canary_memory=(memory,), raced=False
+        )
+        return Outcome(timing=timing)
+
+    def latencies(best_s: float | None, *outcomes: Outcome) -> tuple[float, int]:
+        queue = list(outcomes)
+        monkeypatch.setattr(measurer, "run_job", lambda _: queue.pop(0))
+        _, latency_s = measurer.run_library(Path("x.so"), (), best_s)
+        assert latency_s is not None
+        return latency_s, len(outcomes) - len(queue)
+
+    calm, disturbed = outcome(1e-3, 1.0), outcome(1.1e-3, 5.0)
+    assert latencies(2e-3, calm) == (1e-3, 1)
+    assert latencies(2e-3, disturbed, calm) == (1e-3, 2)
+    assert latencies(None, disturbed, calm) == (1e-3, 2)
+    assert latencies(1e-4, disturbed)[1] == 1, "it is not the best"
+    twice, runs = latencies(2e-3, disturbed, disturbed)
+    assert runs == 2 and twice == pytest.approx(1.1e-3 / 5 * 1.05)
+    failed = Outcome(error="it crashed")
+    assert latencies(2e-3, disturbed, failed) == (twice, 2)
 
 
 def test_a_gpu_that_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:

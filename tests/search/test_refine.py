@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
 import pytest
 
+from costlib.cli.app import run as run_command
 from costlib.data.dataset import Dataset
 from costlib.data.plan import CollectionPlan
 from costlib.errors import BundleError, InputError
@@ -94,6 +96,22 @@ def test_learning_goes_on_while_a_fleet_measures(
         server.terminate()
     assert refined.manifest.metrics["refined_rounds"] == 3
     assert len(Dataset.open(tmp_path / "data").scan().collect()) == 18
+
+
+def test_the_command(
+    writing: Bundle,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folders = ["--data", str(tmp_path / "data"), "--out", str(tmp_path / "out")]
+    command = ["costlib", "refine", "matmul 16 16 16", "--pretrained", str(writing.path), *folders]
+    monkeypatch.setattr("sys.argv", [*command, "--rounds", "1", "--programs", "4", "--json"])
+    assert run_command() == 0
+    assert json.loads(capsys.readouterr().out) == {"bundle": str(tmp_path / "out"), "rounds": 1}
+    monkeypatch.setattr("sys.argv", [*command, "--programs", "0"])
+    assert run_command() == 2
+    assert "--programs is 0; it must be at least 1" in capsys.readouterr().err
 
 
 def test_wrong_inputs(writing: Bundle, bundle: Bundle, tmp_path: Path) -> None:
