@@ -107,12 +107,12 @@ def _case(task: Task, bundle: Bundle, measurer: Measurer, seed: int) -> dict[str
 
         return ranked
 
-    without = SearchConfig(generator=False)
+    with_it = SearchConfig(generator=True)
     arms = [
         Arm("written", _listed(task, best(written), measurer)),
         Arm("sampled", _listed(task, best(sampled), measurer)),
-        Arm("search", ours([task], MEASURED, seed, measurer, bundle, SearchConfig())),
-        Arm("search without", ours([task], MEASURED, seed, measurer, bundle, without)),
+        Arm("search", ours([task], MEASURED, seed, measurer, bundle, with_it)),
+        Arm("search without", ours([task], MEASURED, seed, measurer, bundle, SearchConfig())),
         Arm("stock", stock([task], STOCK_TRIALS, STOCK_TRIALS, seed, measurer)),
     ]
     result = {"bundle": bundle.manifest.created, "hardware": hardware.hardware_id}
@@ -156,7 +156,7 @@ def _summary() -> dict[str, Any]:
             if recorded_file.exists():
                 arm = json.loads(recorded_file.read_text())["arms"]["stock"]
                 goals[trials] = curve(arm, np.ones(1))[-1]
-        row: dict[str, Any] = {"task": name, "seed": int(seed), **case["programs"]}
+        row: dict[str, Any] = {"task": name, "seed": int(seed), "programs": case["programs"]}
         row["programs_per_s"] = {k: round(v, 1) for k, v in case["programs_per_s"].items()}
         for arm_name, arm in case["arms"].items():
             best = curve(arm, np.ones(1))
@@ -174,7 +174,11 @@ def _summary() -> dict[str, Any]:
             arm: {trials: _pooled(rows, arm, trials) for trials in ("64", "200", "1000")}
             for arm in ("written", "sampled", "search", "search without")
         },
-        "valid": round(sum(r["passed"] for r in rows) / max(sum(r["written"] for r in rows), 1), 4),
+        "valid": round(
+            sum(row["programs"]["passed"] for row in rows)
+            / max(sum(row["programs"]["written"] for row in rows), 1),
+            4,
+        ),
     }
 
 
