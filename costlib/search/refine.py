@@ -99,12 +99,14 @@ def refine(
     """
     if rounds < 1:
         raise InputError(f"{rounds} rounds were asked for; it must be at least 1")
-    current = _earlier(Path(out)) or bundle
+    earlier = _earlier(Path(out))
+    done = 0 if earlier is None else _rounds(earlier)  # The given bundle's own do not count.
+    current = earlier or bundle
     generator = current.require_generator()
     command = _command(bundle, plan, data, out, rounds, epochs)
     learning: Future[Bundle] | None = None
     with ThreadPoolExecutor(1) as threads:
-        for number in range(_rounds(current) + 1, rounds + 1):
+        for number in range(done + 1, rounds + 1):
             tell = partial(_tell, on_progress, number, rounds)
             dataset = collect_plan(
                 _written(plan, number, current.name),

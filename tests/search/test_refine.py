@@ -70,6 +70,11 @@ def test_rounds(writing: Bundle, tmp_path: Path) -> None:
     assert sorted(one.name for one in tmp_path.iterdir()) == ["data", "out"]
     again = refine(writing, PLAN, data, out, rounds=2, config=QUICK, on_progress=pytest.fail)
     assert again.manifest == twice.manifest
+    anew = refine(twice, PLAN, tmp_path / "more", tmp_path / "anew", rounds=1, config=QUICK)
+    assert anew.manifest.metrics["refined_rounds"] == 1, (
+        "what the given bundle went through is over"
+    )
+    assert len(Dataset.open(tmp_path / "more").scan().collect()) == 6
 
 
 def test_learning_goes_on_while_a_fleet_measures(
