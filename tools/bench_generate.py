@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench_search import CASES, NETWORKS, heaviest, raced
+from bench_search import MCPU, CASES, NETWORKS, heaviest, raced
 from search_arms import Arm, Turns, ours, stock
 from search_summary import curve
 
@@ -64,7 +64,7 @@ def main() -> None:
         return
     FOLDER.mkdir(exist_ok=True)
     end = time.monotonic() + 60 * arguments.minutes
-    hardware, bundle = Hardware.local(), load_pretrained(arguments.bundle)
+    hardware, bundle = Hardware.local(mcpu=MCPU), load_pretrained(arguments.bundle)
     with Measurer(hardware, reference=bundle.canary(hardware.hardware_id)) as measurer:
         for seed in arguments.seeds:
             for network in NETWORKS:
