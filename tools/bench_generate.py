@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench_search import MCPU, CASES, NETWORKS, heaviest, raced
+from bench_search import CASES, MCPU, NETWORKS, heaviest, raced
 from search_arms import Arm, Turns, ours, stock
 from search_summary import curve
 

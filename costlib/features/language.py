@@ -1,12 +1,13 @@
 """Programs as a language: what a tensor language model reads and writes (after TLM, OSDI'24).
 
-A sequence says what hardware, task and sketch it is about, then goes through the decisions. Numbers
-are written by their prime factors, so that an extent that was never seen is still spelled in known
-tokens: a tile size is the exponents of the loop's primes at each level, innermost first, and
-what the outermost level gets is what is left. Every other decision is an index into the values
-that it can take. Which tokens may come next is therefore always known (:meth:`Grammar.allowed`),
-and whatever is written under that constraint is a vector of
-:class:`costlib.space.vectors.DecisionVectors`, and back, without loss.
+A sequence says what hardware, task and sketch it is about and what all its decisions are to be made
+on, then makes them one by one. Numbers are written by their prime factors, so that an extent that
+was never seen is still spelled in known tokens: a tile size is the exponents of the loop's primes
+at each level, innermost first, and what the outermost level gets is what is left. A compute
+location is written as itself, every other decision as an index into the values that it can take.
+Which tokens may come next is therefore always known (:meth:`Grammar.allowed`), and whatever is
+written under that constraint is a vector of :class:`costlib.space.vectors.DecisionVectors`, and
+back, without loss.
 """
 
 from __future__ import annotations
@@ -53,7 +54,10 @@ QUALITIES = _SIZES["quality"] - 1
 
 _PRIMES = (2, 3, 5, 7, 11, 13, 17)
 _WORDS = 6
-_OTHER_SLOTS = {"SampleCategorical": 0, "SampleComputeLocation": 1}
+_OTHER_SLOTS = {"SampleCategorical": 8, "SampleComputeLocation": 9}
+_ANY_OTHER_SLOT = 10
+_FIRST_LOCATION = -2
+"""Compute locations count from here: inlined, at the root, then a loop."""
 _MOST_OF_A_KIND = 3
 
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
@@ -147,36 +151,29 @@ class Grammar:
     def __init__(self, vectors: DecisionVectors) -> None:
         self._vectors = vectors
         self._tiles: dict[int, _Tile] = {}
-        self.layout: list[int | _Choice] = []
+        self._codes: dict[int, Integers] = {}
+        given: list[int] = []
+        decisions: list[int | _Choice] = []
         for place, values in enumerate(vectors.values):
             kind, _, attributes, _ = vectors.sketch.instructions[vectors.positions[place]]
             if kind == "SamplePerfectTile":
-                self._add_tile(place, values, attributes)
+                tile = self._tiles[place] = _tile(values, attributes)
+                slot = token("slot", tile.levels)
+                given.append(slot)
+                for prime, exponent in zip(tile.primes, tile.exponents, strict=True):
+                    given += [token("prime", _prime_number(prime)), token("exponent", exponent)]
+                choices = [
+                    _Choice(place, level, number)
+                    for level in range(tile.levels - 1, 0, -1)
+                    for number in range(len(tile.primes))
+                ]
             else:
-                if len(values) > _SIZES["index"]:
-                    raise InputError(f"a {kind} of {len(values)} values cannot be written down")
-                number = _OTHER_SLOTS.get(kind, 2)
-                self.layout += [token("slot", 8 + number), token("index", len(values) - 1)]
-                self.layout.append(_Choice(place))
-
-    def _add_tile(self, place: int, values: list[list[int]], attributes: Sequence[Any]) -> None:
-        extent = math.prod(values[0])
-        primes = _factorised(extent)
-        if max(primes.values(), default=0) >= _SIZES["exponent"]:
-            raise InputError(f"a loop of {extent} iterations cannot be written down")
-        levels = len(values[0])
-        limit = int(attributes[1]) if int(attributes[1]) > 0 else extent
-        tile = _Tile(list(primes), list(primes.values()), levels, limit)
-        tile.index = {tuple(value): number for number, value in enumerate(values)}
-        self._tiles[place] = tile
-        self.layout.append(token("slot", levels))
-        for prime, exponent in primes.items():
-            self.layout += [token("prime", _prime_number(prime)), token("exponent", exponent)]
-        self.layout += [
-            _Choice(place, level, number)
-            for level in range(levels - 1, 0, -1)
-            for number in range(len(primes))
-        ]
+                slot = token("slot", _OTHER_SLOTS.get(kind, _ANY_OTHER_SLOT))
+                self._codes[place] = _codes(kind, values)
+                given += [slot, token("index", len(values) - 1)]
+                choices = [_Choice(place)]
+            decisions += [slot, *choices]
+        self.layout: list[int | _Choice] = [*given, *decisions]
 
     def encode(self, rows: Integers) -> Integers:
         """Write vectors, int64 `n x d`, as tokens, `n x len(layout)`."""
@@ -190,7 +187,7 @@ class Grammar:
                 factors = tables[entry.place][rows[:, entry.place], entry.level]
                 tokens[:, position] = _STARTS["exponent"] + _exponent_of(prime, factors)
             else:
-                tokens[:, position] = _STARTS["index"] + rows[:, entry.place]
+                tokens[:, position] = self._codes[entry.place][rows[:, entry.place]]
         return tokens
 
     def decode(self, tokens: Integers) -> Integers:
@@ -208,7 +205,10 @@ class Grammar:
                 exponent = tokens[:, position] - _STARTS["exponent"]
                 factors[entry.place][:, entry.level] *= prime**exponent
             else:
-                rows[:, entry.place] = tokens[:, position] - _STARTS["index"]
+                codes = self._codes[entry.place]
+                order = np.argsort(codes)
+                found = np.searchsorted(codes, tokens[:, position], sorter=order)
+                rows[:, entry.place] = order[found]
         for place, tile in self._tiles.items():
             extent = math.prod(p**e for p, e in zip(tile.primes, tile.exponents, strict=True))
             inner = factors[place]
@@ -230,8 +230,7 @@ class Grammar:
         assert isinstance(entry, _Choice)
         mask = np.zeros((len(tokens), VOCABULARY), bool)
         if entry.place not in self._tiles:
-            start = _STARTS["index"]
-            mask[:, start : start + len(self._vectors.values[entry.place])] = True
+            mask[:, self._codes[entry.place]] = True
             return mask
         tile = self._tiles[entry.place]
         left = np.full(len(tokens), tile.exponents[entry.prime])
@@ -252,6 +251,30 @@ class Grammar:
         start = _STARTS["exponent"]
         mask[:, start : start + _SIZES["exponent"]] = exponents <= left[:, None]
         return mask
+
+
+def _tile(values: list[list[int]], attributes: Sequence[Any]) -> _Tile:
+    extent = math.prod(values[0])
+    primes = _factorised(extent)
+    if max(primes.values(), default=0) >= _SIZES["exponent"]:
+        raise InputError(f"a loop of {extent} iterations cannot be written down")
+    return _Tile(
+        primes=list(primes),
+        exponents=list(primes.values()),
+        levels=len(values[0]),
+        max_innermost=int(attributes[1]) if int(attributes[1]) > 0 else extent,
+        index={tuple(value): number for number, value in enumerate(values)},
+    )
+
+
+def _codes(kind: str, values: Sequence[Any]) -> Integers:
+    """Return a token for each value of a decision that is no tile size."""
+    numbers = list(range(len(values)))
+    if kind == "SampleComputeLocation":
+        numbers = [int(value) - _FIRST_LOCATION for value in values]
+    if not all(0 <= number < _SIZES["index"] for number in numbers):
+        raise InputError(f"a {kind} of {len(values)} values cannot be written down")
+    return _STARTS["index"] + np.array(numbers, "int64")
 
 
 def _factorised(extent: int) -> dict[int, int]:

@@ -46,7 +46,7 @@ class VectorEncoder:
         tokens = [table[vectors[:, place]] for place, table in enumerate(self._tables)]
         tokens = tokens or [np.zeros((count, TOKEN_FEATURES), "float32")]
         places = len(tokens)
-        stores = np.stack(tokens, axis=1).reshape(count * places, -1)
+        stores = np.stack(tokens, axis=1).reshape(count * places, TOKEN_FEATURES)
         offsets = np.arange(0, count * places + 1, places, dtype="int64")
         decided = {i: values[vectors[:, place]] for i, (place, values) in self._decided.items()}
         context = np.tile(self._context, (count, 1))

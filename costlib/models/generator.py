@@ -180,10 +180,10 @@ class Generator:
         return _with_weights, (self.vocabulary, self.language, self.config, weights)
 
     def save(self, folder: Path) -> None:
-        """Write weights and settings into an existing folder."""
+        """Write weights, in half precision, and settings into an existing folder."""
         from safetensors.torch import save_file
 
-        state = {k: v.contiguous() for k, v in self._network.state_dict().items()}
+        state = {k: v.half().contiguous() for k, v in self._network.state_dict().items()}
         save_file(state, folder / _WEIGHTS)
         settings = {
             "language": self.language,
@@ -214,7 +214,7 @@ class Generator:
                 )
             config = GeneratorConfig(**settings["config"])
             vocabulary = int(settings["vocabulary"])
-            weights = load_file(folder / _WEIGHTS)
+            weights = {k: v.float() for k, v in load_file(folder / _WEIGHTS).items()}
             shapes = {name: tuple(value.shape) for name, value in weights.items()}
             if shapes != weight_shapes(vocabulary, config):
                 raise ValueError("its weights are not those that its settings describe")

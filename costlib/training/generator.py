@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from costlib.schema import Language
 from costlib.space.program import Program, Sketch
 from costlib.space.vectors import DecisionVectors
 from costlib.training.batches import chosen_hardware
-from costlib.training.imagined import imagine
+from costlib.training.imagined import Programs, imagine
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
@@ -52,12 +53,11 @@ class Sentences:
 
 @dataclass(frozen=True)
 class _Family:
-    """The measured programs of a sketch: vectors int64 `n x d`, and how good each is."""
+    """A sketch of a task and its measured programs."""
 
     vectors: DecisionVectors
     grammar: Grammar
-    rows: Integers
-    labels: Sequence[float]
+    measured: Programs
 
 
 def write_down(
@@ -72,16 +72,18 @@ def write_down(
 ) -> Sentences:
     """Write down the programs of a dataset that ran, and others of their tasks.
 
+    How good a program is, is its share of the best throughput of its task, that of programs that
+    were not measured included.
+
     Parameters
     ----------
     dataset
         The dataset.
     only, hardware
         See :func:`costlib.training.batches.batches`.
-    random_programs
-        How many of each sketch of each task; they show what can be written.
-    imagined_programs, teacher
-        How many of each task that ``teacher``, a model of schedules, thinks best, see
+    random_programs, imagined_programs, teacher
+        How many of each sketch of each task are drawn at random, and how many of each task are
+        those that ``teacher``, a model of schedules, thinks best, see
         :func:`costlib.training.imagined.imagine`; none without it.
     seed
         Of the programs that were not measured.
@@ -94,27 +96,39 @@ def write_down(
     found = Sentences()
     rng = np.random.default_rng(seed)
     for workload, machine, families in _tasks(dataset, only, hardware):
-        imagined: dict[str, Integers] = {}
-        if teacher is not None and imagined_programs:
-            vectors = {sketch_id: family.vectors for sketch_id, family in families.items()}
-            imagined = imagine(workload, machine, vectors, teacher, imagined_programs, rng)
+        programs = {sketch_id: [family.measured] for sketch_id, family in families.items()}
+        if teacher is not None:
+            imagined = imagine(
+                workload,
+                machine,
+                {sketch_id: family.vectors for sketch_id, family in families.items()},
+                {sketch_id: family.measured for sketch_id, family in families.items()},
+                teacher,
+                imagined_programs,
+                random_programs,
+                rng,
+            )
+            for sketch_id, more in imagined.items():
+                programs[sketch_id].append(more)
+        best_s = min(
+            p.latency_s.min() for p in itertools.chain(*programs.values()) if len(p.latency_s)
+        )
         for sketch_id, family in families.items():
-            random = family.vectors.random(random_programs, rng)
-            good = imagined.get(sketch_id, random[:0])
-            body = family.grammar.encode(np.concatenate([family.rows, random, good]))
+            rows = np.concatenate([p.vectors for p in programs[sketch_id]])
+            labels = best_s / np.concatenate([p.latency_s for p in programs[sketch_id]])
+            body = family.grammar.encode(rows)
             of_body = [not isinstance(entry, int) for entry in family.grammar.layout]
-            labels = [*family.labels, *[None] * len(random), *[1.0] * len(good)]
             for number, (row, label) in enumerate(zip(body, labels, strict=True)):
                 header = prompt(
                     workload["name"],
                     workload["flops"] or 0.0,
                     machine,
                     family.vectors.sketch,
-                    label,
+                    float(label),
                 )
                 found.tokens.append(np.concatenate([np.array(header), row]))
                 found.chosen.append(np.array([False] * len(header) + of_body))
-                found.measured.append(number < len(family.rows))
+                found.measured.append(number < len(family.measured.vectors))
     if not found.tokens:
         raise DatasetError(f"{dataset.path} has no program that can be written down")
     return found
@@ -132,7 +146,7 @@ def fit_generator(
     checkpoints: Path | None = None,
     on_progress: Callable[[int, int, float], None] | None = None,
 ) -> Generator:
-    """Train a generator on programs that were not measured, then on all that were.
+    """Train a generator on programs that were not measured, then on those that were, too.
 
     Good programs and bad ones are learnt from alike, each told apart by its quality token.
 
@@ -145,8 +159,8 @@ def fit_generator(
     start
         A generator to go on from, which was trained before: there is no pretraining then.
     teacher
-        A model of schedules: what it thinks good is learnt from in the pretraining, beside random
-        programs.
+        A model of schedules: what it thinks good is learnt from, beside random programs; without
+        it there is no pretraining.
     seed
         Of weights and order.
     checkpoints
@@ -155,21 +169,20 @@ def fit_generator(
         Called with (step, steps, loss) after each step of either part.
     """
     config = config or GeneratorConfig()
-    pretrained = start is not None or not config.pretrain_epochs
     sentences = write_down(
         dataset,
         only=only,
         hardware=hardware,
-        random_programs=0 if pretrained else config.random_programs,
-        imagined_programs=0 if pretrained else config.imagined_programs,
-        teacher=teacher,
+        random_programs=config.random_programs,
+        imagined_programs=config.imagined_programs,
+        teacher=teacher if start is None else None,
         seed=seed,
     )
     model = start or Generator(VOCABULARY, LANGUAGE_VERSION, config, seed)
     measured = np.array(sentences.measured)
     parts = [
         ("pretraining", ~measured, config.pretrain_epochs),
-        ("training", measured, config.epochs),
+        ("training", np.ones_like(measured), config.epochs),
     ]
     for name, rows, epochs in parts:
 
@@ -211,10 +224,9 @@ def _tasks(
     )
     for hardware_id, machine in chosen_hardware(dataset, hardware).items():
         for workload_id, rows in programs_by_task(dataset, hardware_id, *columns, only=only):
-            labelled = rows.with_columns(label=pl.col("latency_s").min() / pl.col("latency_s"))
             families = {
                 str(sketch_id): family
-                for (sketch_id,), group in labelled.group_by("sketch_id", maintain_order=True)
+                for (sketch_id,), group in rows.group_by("sketch_id", maintain_order=True)
                 if sketch_id in sketches
                 and (family := _family(workload_id, sketches[sketch_id], group)) is not None
             }
@@ -223,7 +235,7 @@ def _tasks(
 
 
 def _family(workload_id: str, instructions: str, group: pl.DataFrame) -> _Family | None:
-    """Take up the programs of a sketch; ``None`` for a sketch that another TVM made."""
+    """Take up the programs of a sketch; ``None`` if there are none, or of another TVM's."""
     programs = [
         Program(workload_id, sketch_id, json.loads(decisions))
         for sketch_id, decisions in group.select("sketch_id", "decisions").iter_rows()
@@ -235,6 +247,7 @@ def _family(workload_id: str, instructions: str, group: pl.DataFrame) -> _Family
         return None
     rows = vectors.encode(programs)
     usable = (rows >= 0).all(1)
-    return _Family(
-        vectors, grammar, rows[usable], group["label"].filter(pl.Series(usable)).to_list()
-    )
+    if not usable.any():
+        return None
+    measured = Programs(rows[usable], group["latency_s"].to_numpy()[usable])
+    return _Family(vectors, grammar, measured)

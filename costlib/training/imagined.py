@@ -1,13 +1,15 @@
-"""Programs that a model of schedules thinks good, found as a search finds them, none measured.
+"""Programs that nobody measured, with the latency that a model of schedules expects of them.
 
-A dataset holds a few dozen measured programs of a task, too few to learn writing from. Under a
-fitted model thousands evolve in a second, and the best of them show a generator what good ones look
-like before it sees those that were measured.
+A dataset holds a few dozen measured programs of a task, most of them slow: too few and too bad to
+learn writing from. Under a fitted model thousands evolve in a second, and the best of them show a
+generator what good ones look like. The model's scores become latencies by the task's measured
+programs, so that both kinds are judged by the same standard.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,16 +27,28 @@ _POPULATION = 256
 _GENERATIONS = 4
 _CROSSOVER = 0.2
 
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Programs of one sketch: vectors int64 `n x d`, and seconds float64 `n`."""
+
+    vectors: Integers
+    latency_s: Floats
+
 
 def imagine(
     workload: Mapping[str, Any],
     hardware: Hardware,
     vectors: Mapping[str, DecisionVectors],
+    measured: Mapping[str, Programs],
     teacher: CostModel,
-    count: int,
+    good: int,
+    random: int,
     rng: np.random.Generator,
-) -> dict[str, Integers]:
-    """Let the programs of a task evolve and return the best.
+) -> dict[str, Programs]:
+    """Let the programs of a task evolve; return the best and others.
 
     Parameters
     ----------
@@ -42,19 +56,21 @@ def imagine(
         A row of a dataset's ``workloads``.
     hardware
         What the programs are for.
-    vectors
-        The decisions of each sketch, by its id.
+    vectors, measured
+        The decisions of each sketch, by its id, and its measured programs.
     teacher
         A model of schedules.
-    count
-        How many programs, of all sketches together.
+    good
+        How many of the best, of all sketches together.
+    random
+        How many of each sketch that are drawn at random.
     rng
         Decides how they evolve.
 
     Returns
     -------
     dict
-        int64 `n x d` vectors by sketch, the best first.
+        By sketch, the best first.
     """
     mod_json = workload["mod_json"]
     encoders = schedule_encoders(
@@ -65,9 +81,15 @@ def imagine(
         hardware,
     )
     context = task_features(workload["flops"] or 0.0, hardware)
+    pools = {name: SketchPool(one, encoders[name], context) for name, one in vectors.items()}
+    known = {name: teacher.predict(pools[name].encode(p.vectors)) for name, p in measured.items()}
+    slope, least = _latency_by_score(
+        np.concatenate(list(known.values())),
+        np.log(np.concatenate([programs.latency_s for programs in measured.values()])),
+    )
     evolved = {
-        sketch_id: SketchPool(one, encoders[sketch_id], context).evolve(
-            one.random(0, rng),
+        name: pool.evolve(
+            pool.vectors.random(0, rng),
             _POPULATION,
             _GENERATIONS,
             _CROSSOVER,
@@ -75,8 +97,22 @@ def imagine(
             lambda _, allowed: stock_probabilities(allowed),
             rng,
         )
-        for sketch_id, one in vectors.items()
+        for name, pool in pools.items()
     }
     scores = np.sort(np.concatenate([scores for _, scores in evolved.values()]))
-    least = scores[-min(count, len(scores))]
-    return {sketch_id: rows[scores >= least] for sketch_id, (rows, scores) in evolved.items()}
+    threshold = scores[-good] if 0 < good <= len(scores) else -np.inf if good else np.inf
+    found = {}
+    for name, (rows, scores) in evolved.items():
+        drawn = vectors[name].random(random, rng)
+        both = np.concatenate([rows[scores >= threshold], drawn])
+        expected = [scores[scores >= threshold], teacher.predict(pools[name].encode(drawn))]
+        found[name] = Programs(both, np.exp(least + slope * np.concatenate(expected)))
+    return found
+
+
+def _latency_by_score(scores: Floats, log_latency: Floats) -> tuple[float, float]:
+    """Fit a line: slope, at most 0, and the value at 0."""
+    centred = scores - scores.mean()
+    spread = float(centred @ centred)
+    slope = min(float(centred @ log_latency) / spread, 0.0) if spread else 0.0
+    return slope, float(log_latency.mean() - slope * scores.mean())

@@ -38,25 +38,25 @@ def start_and_wait_for_a_batch(command: list[str], out: Path) -> subprocess.Pope
 
 def test_killed_and_resumed(tmp_path: Path, bundle: Bundle) -> None:
     out = tmp_path / "run"
-    process = start_and_wait_for_a_batch(command(out, bundle, 24), out)
+    process = start_and_wait_for_a_batch(command(out, bundle, 12), out)
     process.kill()
     process.communicate()
     dataset = Dataset.open(out / TRIALS)
     assert [p for p in verify(dataset) if "canary" not in p.what] == []
     kept = set(dataset.scan().collect()["program_id"])
-    assert 0 < len(kept) < 24
+    assert 0 < len(kept) < 12
 
-    refused = subprocess.run(command(out, bundle, 24), capture_output=True, text=True, check=False)
+    refused = subprocess.run(command(out, bundle, 12), capture_output=True, text=True, check=False)
     assert refused.returncode == 2
     assert "--resume goes on with it" in refused.stderr
 
     resumed = subprocess.run(
-        command(out, bundle, 24, "--resume"), capture_output=True, text=True, check=True
+        command(out, bundle, 12, "--resume"), capture_output=True, text=True, check=True
     )
     result = json.loads(resumed.stdout)
-    assert result["trials"] == len(result["curve"]) == 24
+    assert result["trials"] == len(result["curve"]) == 12
     programs = list(Dataset.open(out / TRIALS).scan().collect()["program_id"])
-    assert len(programs) == len(set(programs)) == 24
+    assert len(programs) == len(set(programs)) == 12
     assert kept <= set(programs)
 
 

@@ -101,11 +101,11 @@ def test_two_collectors_share_the_work(tmp_path: Path, hardware: Hardware) -> No
     tasks = ["matmul 32 32 32", "matmul 16 32 32", "softmax 16 32"]
     command = [sys.executable, "-m", "costlib", "collect", *tasks, "--out", str(out)]
     both = [
-        subprocess.Popen([*command, "--programs", "40"], stderr=subprocess.PIPE) for _ in range(2)
+        subprocess.Popen([*command, "--programs", "16"], stderr=subprocess.PIPE) for _ in range(2)
     ]
     errors = [process.communicate()[1].decode() for process in both]
     assert [process.returncode for process in both] == [0, 0], errors
     records = Dataset.open(out).scan().collect()
     assert records["program_id"].is_unique().all()
     counts = records.group_by("workload_id").agg(pl.len())["len"]
-    assert counts.to_list() == [40, 40, 40]
+    assert counts.to_list() == [16, 16, 16]

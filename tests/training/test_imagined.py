@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 from costlib.data.dataset import Dataset
+from costlib.features import language
 from costlib.features.context import task_features
 from costlib.features.schedule import schedule_batch
 from costlib.features.task_encoders import schedule_encoders
 from costlib.hub import Bundle
+from costlib.schema import Status
 from costlib.space.program import Program, Sketch
 from costlib.space.vectors import DecisionVectors
 from costlib.training.generator import write_down
-from costlib.training.imagined import imagine
+from costlib.training.imagined import Programs, imagine
 from costlib.tvm_compat.api import module_from_json
 
 
@@ -22,26 +24,33 @@ def test_imagined_programs_are_good_by_the_model(
     measured_dataset: Dataset, bundle: Bundle, count: int
 ) -> None:
     workload = measured_dataset.scan("workloads").collect().row(0, named=True)
-    rows = measured_dataset.scan().filter(workload_id=workload["workload_id"]).collect()
+    rows = (
+        measured_dataset.scan()
+        .filter(workload_id=workload["workload_id"], status=str(Status.OK))
+        .collect()
+    )
     texts = dict(
         measured_dataset.scan("sketches").select("sketch_id", "instructions").collect().iter_rows()
     )
     vectors = {}
+    measured = {}
     for (sketch_id,), group in rows.group_by("sketch_id", maintain_order=True):
         programs = [
             Program(workload["workload_id"], str(sketch_id), json.loads(text))
             for text in group["decisions"]
         ]
-        vectors[str(sketch_id)] = DecisionVectors(Sketch.from_json(texts[sketch_id]), programs)
+        one = DecisionVectors(Sketch.from_json(texts[sketch_id]), programs)
+        vectors[str(sketch_id)] = one
+        measured[str(sketch_id)] = Programs(one.encode(programs), group["latency_s"].to_numpy())
     (hardware,) = measured_dataset.hardware().values()
     teacher = bundle.draft
     assert teacher is not None
 
-    def imagined(seed: int) -> dict[str, np.ndarray]:
+    def imagined(seed: int, good: int, random: int) -> dict[str, Programs]:
         rng = np.random.default_rng(seed)
-        return imagine(workload, hardware, vectors, teacher, count, rng)
+        return imagine(workload, hardware, vectors, measured, teacher, good, random, rng)
 
-    def scores(found: dict[str, np.ndarray]) -> np.ndarray:
+    def scores(found: dict[str, Programs]) -> np.ndarray:
         encoders = schedule_encoders(
             workload["name"],
             [argument["shape"] for argument in workload["arguments"]],
@@ -49,7 +58,7 @@ def test_imagined_programs_are_good_by_the_model(
             {name: one.sketch.instructions for name, one in vectors.items()},
             hardware,
         )
-        programs = [p for name, drawn in found.items() for p in vectors[name].decode(drawn)]
+        programs = [p for name, drawn in found.items() for p in vectors[name].decode(drawn.vectors)]
         return teacher.predict(
             schedule_batch(
                 encoders,
@@ -59,19 +68,31 @@ def test_imagined_programs_are_good_by_the_model(
             )
         )
 
-    good = imagined(0)
-    assert sum(map(len, good.values())) >= count
-    rng = np.random.default_rng(1)
-    random = {name: one.random(64, rng) for name, one in vectors.items()}
+    good = imagined(0, count, 0)
+    assert sum(len(drawn.vectors) for drawn in good.values()) >= count
+    random = imagined(1, 0, 64)
+    assert all(len(drawn.vectors) == 64 for drawn in random.values())
     assert scores(good).min() >= np.quantile(scores(random), 0.9)
-    again = imagined(0)
+    latencies = np.concatenate([drawn.latency_s for drawn in [*good.values(), *random.values()]])
+    both = np.concatenate([scores(good), scores(random)])
+    order = np.argsort(both)
+    assert (np.diff(latencies[order]) <= 1e-12).all()
+    assert latencies[order[0]] > latencies[order[-1]]
+    again = imagined(0, count, 0)
     for name, drawn in good.items():
-        np.testing.assert_array_equal(drawn, again[name])
+        np.testing.assert_array_equal(drawn.vectors, again[name].vectors)
 
 
 def test_they_are_written_down(measured_dataset: Dataset, bundle: Bundle) -> None:
     plain = write_down(measured_dataset)
-    taught = write_down(measured_dataset, imagined_programs=4, teacher=bundle.draft)
+    taught = write_down(
+        measured_dataset, imagined_programs=4, random_programs=2, teacher=bundle.draft
+    )
     assert sum(taught.measured) == len(plain.tokens) == sum(plain.measured)
     tasks = measured_dataset.scan().collect()["workload_id"].n_unique()
-    assert len(taught.tokens) >= len(plain.tokens) + 4 * tasks
+    assert len(taught.tokens) >= len(plain.tokens) + (4 + 2) * tasks
+    qualities = np.array([tokens[1] for tokens in taught.tokens])
+    measured = np.array(taught.measured)
+    best = language.quality_of(1.0)
+    assert best in qualities[~measured]
+    assert (qualities[measured] == best).sum() <= sum(tokens[1] == best for tokens in plain.tokens)
