@@ -12,7 +12,7 @@ For the two heaviest tasks of each held-out network, by the same runner, sides i
 - ``stock``: MetaSchedule's search, 64 trials. Its longer curves are those of ``bench_search.py``.
 
 What is there is not measured again. The speed of writing is measured against stock's sampling, both
-up to programs that pass the postprocessors.
+up to programs that pass the postprocessors. Needs ``pip install -e '.[bench]'``.
 """
 
 from __future__ import annotations

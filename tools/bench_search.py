@@ -9,7 +9,7 @@
 Each case (a task or a network, and a seed) is a file in ``tools/results/search/`` with every trial
 of both sides; what is there is not measured again, so the parts can be stopped and go on.
 ``--minutes`` begins no case after that time. Sides take turns on the machine
-(:mod:`search_arms`).
+(:mod:`search_arms`). Stock's cost model needs ``pip install -e '.[bench]'``.
 """
 
 from __future__ import annotations

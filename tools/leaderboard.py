@@ -6,7 +6,7 @@
 Every model is trained on the training tasks of a dataset, as measured on the hardware that it is
 judged on ("all hardware": on the others, too), with several seeds, and judged on the dataset's
 held-out networks. What is there already for a model and seed is not computed again; a dataset
-that has grown starts the table anew. The peers (:mod:`peers`) need ``pip install xgboost-cpu``.
+that has grown starts the table anew. The peers (:mod:`peers`) need ``pip install -e '.[bench]'``.
 """
 
 from __future__ import annotations

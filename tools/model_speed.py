@@ -8,7 +8,7 @@ the bundle's exact model, and by its model of schedules, from programs and from 
 decisions. The sides take turns.
 
 Training: each model in a process of its own on the same records of ``datasets/zoo``: programs a
-second and the peak of memory above what the data itself takes. Needs ``pip install xgboost-cpu``.
+second and the peak of memory above what the data itself takes. Needs ``pip install -e '.[bench]'``.
 """
 
 from __future__ import annotations

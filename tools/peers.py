@@ -1,7 +1,7 @@
 """What the literature ranks programs with, for the leaderboard: settings and shapes as published.
 
 They get the same features and labels as costlib's own models. What they need beyond costlib's
-requirements: ``pip install xgboost-cpu`` (or ``xgboost``).
+requirements: ``pip install -e '.[bench]'``.
 """
 
 from __future__ import annotations
