@@ -171,7 +171,8 @@ def _search(result: dict[str, Any]) -> list[str]:
         parts += [
             f"**Part by part** (`ablation`): {cases} races of the heavy tasks, 48 trials for each "
             "version. *Plain* is Ansor's loop with the bundle's exact model alone; *cold* has no "
-            "bundle. Throughput of the best program relative to the full search's, after all "
+            "bundle; *thrift* is half of the population and the generations, and one survivor for "
+            "each trial. Throughput of the best program relative to the full search's, after all "
             "trials and as the mean along the way; geometric means and the range of the former:",
             _table(["version", "at the end", "along the way", "lowest", "highest"], rows),
         ]
@@ -191,8 +192,9 @@ def _generate(result: dict[str, Any]) -> list[str]:
         "## Generating instead of searching",
         "`python tools/bench_generate.py`, on the two heaviest tasks of each held-out network: "
         "throughput of the best of so many measured programs relative to stock MetaSchedule's "
-        "after 64, 200 and 1,000 trials; geometric means. *Written* and *sampled*: the first by "
-        "the cost model of 128 that the generator wrote, or that were drawn at random.",
+        "after 64 trials of the same race, and after 200 and 1,000 by what its recorded curves "
+        "gain beyond 64; geometric means. *Written* and *sampled*: the first by the cost model of "
+        "128 that the generator wrote, or that were drawn at random.",
     ]
     for trials in ("64", "200", "1000"):
         rows = [

@@ -46,7 +46,8 @@ class SearchConfig(BaseModel):
         Start from the bundle's prior bank, and from the memory of earlier runs.
     generator
         Let programs that the bundle's generator writes, if it has one, start the search and breed.
-        Off: with the shipped generator the search does no better (``tools/results/generate.json``).
+        Off: that the search does better so is only shown for one seed
+        (``tools/results/generate.json``).
     correction
         Correct the models by what the run measures.
     """
