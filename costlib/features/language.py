@@ -16,7 +16,7 @@ import itertools
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -118,7 +118,7 @@ class _Choice:
     prime: int = 0
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Tile:
     """A loop to be tiled."""
 
@@ -126,7 +126,7 @@ class _Tile:
     exponents: list[int]
     levels: int
     max_innermost: int
-    index: dict[tuple[int, ...], int] = field(repr=False, default_factory=dict)
+    index: dict[tuple[int, ...], int]
 
 
 class Grammar:
@@ -270,7 +270,7 @@ def _tile(values: list[list[int]], attributes: Sequence[Any]) -> _Tile:
 def _codes(kind: str, values: Sequence[Any]) -> Integers:
     """Return a token for each value of a decision that is no tile size."""
     numbers = list(range(len(values)))
-    if kind == "SampleComputeLocation":
+    if kind == "SampleComputeLocation" and all(isinstance(value, int) for value in values):
         numbers = [int(value) - _FIRST_LOCATION for value in values]
     if not all(0 <= number < _SIZES["index"] for number in numbers):
         raise InputError(f"a {kind} of {len(values)} values cannot be written down")

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from costlib.errors import InputError
 from costlib.features.language import (
     QUALITIES,
     VOCABULARY,
@@ -101,6 +102,33 @@ def test_real_programs(matmul: Task, hardware: Hardware) -> None:
         header = prompt(matmul.name, matmul.flops, hardware, sketch, 1.0)
         assert all(0 < number < VOCABULARY for number in header)
         assert len(header) < 60
+
+
+def test_a_compute_location_is_written_as_itself() -> None:
+    """Whatever other locations were seen beside it."""
+    instructions: list[list[object]] = [["SampleComputeLocation", ["b0"], [], ["v0"]]]
+    sketch = Sketch(instructions)
+    written = []
+    for seen in ([-2, 3, 5], [-1, 3], [12, 3, 4]):
+        programs = [Program("w", sketch.sketch_id, [[0, place]]) for place in seen]
+        vectors = DecisionVectors(sketch, programs)
+        grammar = Grammar(vectors)
+        tokens = grammar.encode(vectors.encode(programs))
+        assert vectors.decode(grammar.decode(tokens)) == programs
+        assert grammar.allowed(len(grammar.layout) - 1, tokens[:, :-1])[0].sum() == len(seen)
+        written.append(tokens[seen.index(3), -1])
+    assert len(set(written)) == 1
+    far = DecisionVectors(sketch, [Program("w", sketch.sketch_id, [[0, 500]])])
+    with pytest.raises(InputError, match="cannot be written down"):
+        Grammar(far)
+
+
+def test_all_that_is_given_comes_before_what_is_chosen() -> None:
+    grammar = Grammar(vectors_of([6, 10], [2, 2], -1, 3))
+    spelled = [token("prime", 0), token("prime", 1), token("prime", 2)]
+    first_choice = next(i for i, entry in enumerate(grammar.layout) if not isinstance(entry, int))
+    places = [i for i, entry in enumerate(grammar.layout) if entry in spelled]
+    assert len(places) == 4 and max(places) < first_choice
 
 
 def test_quality() -> None:
