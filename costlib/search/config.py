@@ -46,7 +46,7 @@ class SearchConfig(BaseModel):
         Start from the bundle's prior bank, and from the memory of earlier runs.
     generator
         Let programs that the bundle's generator writes, if it has one, start the search and breed.
-        Off: that the search does better so is only shown for one seed
+        Off by default: it gains little after the first few trials, and it takes torch
         (``tools/results/generate.json``).
     correction
         Correct the models by what the run measures.

@@ -83,7 +83,7 @@ def imagine(
     context = task_features(workload["flops"] or 0.0, hardware)
     pools = {name: SketchPool(one, encoders[name], context) for name, one in vectors.items()}
     known = {name: teacher.predict(pools[name].encode(p.vectors)) for name, p in measured.items()}
-    slope, least = _latency_by_score(
+    slope, at_zero = _latency_by_score(
         np.concatenate(list(known.values())),
         np.log(np.concatenate([programs.latency_s for programs in measured.values()])),
     )
@@ -99,14 +99,14 @@ def imagine(
         )
         for name, pool in pools.items()
     }
-    scores = np.sort(np.concatenate([scores for _, scores in evolved.values()]))
-    threshold = scores[-good] if 0 < good <= len(scores) else -np.inf if good else np.inf
+    ordered = np.sort(np.concatenate([scores for _, scores in evolved.values()]))[::-1]
+    threshold = ordered[:good].min(initial=np.inf)
     found = {}
     for name, (rows, scores) in evolved.items():
         drawn = vectors[name].random(random, rng)
         both = np.concatenate([rows[scores >= threshold], drawn])
         expected = [scores[scores >= threshold], teacher.predict(pools[name].encode(drawn))]
-        found[name] = Programs(both, np.exp(least + slope * np.concatenate(expected)))
+        found[name] = Programs(both, np.exp(at_zero + slope * np.concatenate(expected)))
     return found
 
 
