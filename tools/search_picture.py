@@ -13,7 +13,7 @@ from search_summary import curve
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-_COLUMNS = 4
+_MOST_COLUMNS = 4
 _STYLES = {"costlib": ("C0", "costlib"), "stock": ("C1", "stock MetaSchedule")}
 
 
@@ -33,9 +33,10 @@ def draw(folder: Path, kind: str, picture: Path) -> None:
         races[name].append({arm: goal / seconds for arm, seconds in curves.items()})
     if not races:
         return
-    rows = -(-(len(races) + 1) // _COLUMNS)
-    figure = Figure(figsize=(3.1 * _COLUMNS, 2.5 * rows), layout="constrained")
-    panels = figure.subplots(rows, _COLUMNS, sharey=True, squeeze=False).ravel()
+    columns = min(len(races) + 1, _MOST_COLUMNS)
+    rows = -(-(len(races) + 1) // columns)
+    figure = Figure(figsize=(3.1 * columns, 2.5 * rows), layout="constrained")
+    panels = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
     for axes, (name, seeds) in zip(panels, races.items(), strict=False):
         for race in seeds:
             for arm, relative in race.items():
@@ -56,6 +57,6 @@ def draw(folder: Path, kind: str, picture: Path) -> None:
     for axes in panels[len(races) + 1 :]:
         axes.set_axis_off()
     figure.supxlabel("trials", fontsize=9)
-    figure.supylabel("throughput, relative to stock's at its end", fontsize=9)
-    last.legend(fontsize=7, frameon=False, loc="lower right")
+    figure.supylabel("throughput / stock's at its end", fontsize=9)
+    figure.legend(fontsize=8, frameon=False, loc="outside upper right", ncols=2)
     figure.savefig(picture, dpi=130)
