@@ -57,6 +57,8 @@ PLAIN = SearchConfig(
     bank=False,
     correction=False,
 )
+FULL = SearchConfig(diversity=0.2)
+"""With every part, also those that are off by default since they do not pay."""
 PARTS: dict[str, dict[str, Any]] = {
     "crossover": {"crossover": 0.2},
     "diversity": {"diversity": 0.2},
@@ -167,16 +169,15 @@ def _against_stock(
 
 def _versions(task: Task, seed: int) -> Callable[[Measurer, Bundle], dict[str, Any]]:
     def measure(measurer: Measurer, bundle: Bundle) -> dict[str, Any]:
-        full = SearchConfig()
-        versions = {"plain": (bundle, PLAIN), "full": (bundle, full), "cold": (None, full)}
+        versions = {"plain": (bundle, PLAIN), "full": (bundle, FULL), "cold": (None, FULL)}
         for name, change in PARTS.items():
             without = {field: getattr(PLAIN, field) for field in change}
             versions[f"plain + {name}"] = (bundle, PLAIN.model_copy(update=change))
-            less = full.model_copy(update=without)
-            if less != full:
+            less = FULL.model_copy(update=without)
+            if less != FULL:
                 versions[f"full - {name}"] = (bundle, less)
             else:
-                versions[f"full + {name}"] = (bundle, full.model_copy(update=change))
+                versions[f"full + {name}"] = (bundle, FULL.model_copy(update=change))
         arms = [
             Arm(name, ours([task], ABLATION_TRIALS, seed, measurer, known, config))
             for name, (known, config) in versions.items()

@@ -110,7 +110,7 @@ def _seed_neural(kind: type[NeuralModel], folder: Path, dataset: Dataset) -> Non
 
 
 def _seed_generator(folder: Path, dataset: Dataset) -> None:
-    config = GeneratorConfig(width=32, layers=1, pretrain_epochs=0, epochs=1)
+    config = GeneratorConfig(width=32, layers=1, epochs=1)
     fit_generator(dataset, config=config).save(folder)
 
 

@@ -20,7 +20,7 @@ def register_workloads(dataset: Dataset, tasks: Iterable[Task], only: Collection
     wanted = [task for task in tasks if task.workload_id in only]
     known = set(dataset.scan("workloads").select("workload_id").collect().to_series())
     dataset.append_workloads(
-        [_workload_row(task) for task in wanted if task.workload_id not in known]
+        [workload_row(task) for task in wanted if task.workload_id not in known]
     )
     dataset.append_networks(
         [
@@ -66,7 +66,8 @@ def task_of(row: dict[str, Any], hardware: Hardware) -> Task:
     return Task(row["name"], module_from_json(row["mod_json"]), hardware.target)
 
 
-def _workload_row(task: Task) -> dict[str, Any]:
+def workload_row(task: Task) -> dict[str, Any]:
+    """Return the row of a task in ``workloads``."""
     return {
         "workload_id": task.workload_id,
         "name": task.name,

@@ -30,7 +30,7 @@ from costlib.space.vectors import DecisionVectors
 
 _SIZES = {
     "special": 2,
-    "quality": 9,
+    "quality": 8,
     "kind": 8,
     "word": 48,
     "number": 96,
@@ -49,8 +49,8 @@ _STARTS: dict[str, int] = dict(
 VOCABULARY = sum(_SIZES.values())
 PAD = 0
 BEGIN = 1
-QUALITIES = _SIZES["quality"] - 1
-"""Levels of quality that a program can be said to have; one more token says nothing."""
+QUALITIES = _SIZES["quality"]
+"""Levels of quality that a program can be said to have."""
 
 _PRIMES = (2, 3, 5, 7, 11, 13, 17)
 _WORDS = 6
@@ -68,16 +68,12 @@ def token(sort: str, number: int) -> int:
     return _STARTS[sort] + min(max(number, 0), _SIZES[sort] - 1)
 
 
-def quality_of(label: float | None) -> int:
-    """Return the token that says how good a program is: label in (0, 1], ``None`` if unknown."""
-    if label is None:
-        return token("quality", QUALITIES)
+def quality_of(label: float) -> int:
+    """Return the token that says how good a program is, by a label in (0, 1]."""
     return token("quality", min(int(label * QUALITIES), QUALITIES - 1))
 
 
-def prompt(
-    name: str, flops: float, hardware: Hardware, sketch: Sketch, label: float | None
-) -> list[int]:
+def prompt(name: str, flops: float, hardware: Hardware, sketch: Sketch, label: float) -> list[int]:
     """Write down what comes before the decisions.
 
     Parameters

@@ -157,7 +157,7 @@ class Bundle:
         generator = self.load_generator()
         if generator is None:
             raise InputError(
-                f"'{self.name}' has no generator; `costlib train --generator-epochs 5` makes one"
+                f"'{self.name}' has no generator; `costlib train --generator-epochs 2` makes one"
             )
         return generator
 

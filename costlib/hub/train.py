@@ -61,8 +61,8 @@ def train(
         ``tcp://host:port``, or on ``local:N`` processes; they must see the dataset at the same
         place.
     on_progress
-        Called with (done, total): programs while features are computed, then the steps of the
-        generator.
+        Called with (done, total): programs while features are computed, then the tasks that a
+        generator learns from, then its steps.
     """
     source = dataset.path if isinstance(dataset, Dataset) else dataset
     dataset = dataset if isinstance(dataset, Dataset) else Dataset.open(dataset)
@@ -86,7 +86,7 @@ def train(
                 partial(
                     fit_generator,
                     checkpoints=checkpoints,
-                    on_progress=None if on_progress is None else lambda i, n, _: on_progress(i, n),
+                    on_progress=on_progress,
                 )
                 if client is None
                 else partial(fit_generator_in_ranks, client)

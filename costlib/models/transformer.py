@@ -20,11 +20,14 @@ class GeneratorConfig(BaseModel):
     max_tokens
         The longest sequence.
     random_programs
-        Programs of each sketch of each task that are drawn at random.
+        Programs of each task that are drawn at random, of all sketches alike.
     imagined_programs
-        Programs of each task that a model of schedules thinks best.
-    pretrain_epochs, epochs
-        Passes over those, then over those and the measured ones.
+        Programs of each task that a model of schedules thinks best of their sketch.
+    invented_per_task
+        So many tasks are invented for each one of the dataset; there are imagined and random
+        programs of these, too.
+    epochs
+        Passes over all programs.
     batch, learning_rate
         Of the training, with AdamW and a rate that falls to zero along a cosine.
     """
@@ -34,10 +37,10 @@ class GeneratorConfig(BaseModel):
     width: int = Field(192, ge=_HEAD, le=1 << 14, multiple_of=_HEAD)
     layers: int = Field(5, ge=1, le=256)
     max_tokens: int = Field(256, ge=1, le=1 << 16)
-    random_programs: int = Field(8, ge=0)
-    imagined_programs: int = Field(48, ge=0)
-    pretrain_epochs: int = Field(2, ge=0)
-    epochs: int = Field(1, ge=1)
+    random_programs: int = Field(12, ge=0)
+    imagined_programs: int = Field(60, ge=0)
+    invented_per_task: float = Field(1.0, ge=0)
+    epochs: int = Field(2, ge=1)
     batch: int = Field(32, ge=1)
     learning_rate: float = Field(1e-3, gt=0)
 

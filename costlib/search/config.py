@@ -28,7 +28,8 @@ class SearchConfig(BaseModel):
         is known of is measured, too.
     diversity
         What a decision that no other program of the batch has made is worth, in standard
-        deviations of the candidates' scores.
+        deviations of the candidates' scores. Off by default: it gained nothing
+        (``tools/results/search.json``).
     draft
         Let the bundle's model of schedules guide the evolution; otherwise the exact model scores a
         random part of the population.
@@ -62,7 +63,7 @@ class SearchConfig(BaseModel):
     crossover: float = Field(0.2, ge=0, le=1)
     epsilon: float = Field(0.1, ge=0, le=1)
     optimism: float = Field(0.0, ge=0)
-    diversity: float = Field(0.2, ge=0)
+    diversity: float = Field(0.0, ge=0)
     draft: bool = True
     directions: bool = True
     direction_temperature: float = Field(0.2, gt=0)

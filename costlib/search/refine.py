@@ -193,7 +193,7 @@ def _learn(
         start=generator,
         seed=seed,
         checkpoints=checkpoints,
-        on_progress=lambda step, steps, _: tell(step, steps),
+        on_progress=tell,
     )
     manifest = bundle.manifest
     refined = save_bundle(

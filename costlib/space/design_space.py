@@ -90,13 +90,20 @@ class DesignSpace:
             The program and the ``tvm.s_tir.Schedule`` that it lowers to, or ``None`` in its
             place if the decisions do not pass the postprocessors.
         """
+        for program, schedule in self._drawn(seed):
+            yield program, self._postprocessed(schedule)
+
+    def examples(self, seed: int) -> Iterator[Program]:
+        """Draw the programs of :meth:`sample`, but postprocess none of them."""
+        return (program for program, _ in self._drawn(seed))
+
+    def _drawn(self, seed: int) -> Iterator[tuple[Program, Any]]:
         rng = np.random.default_rng(seed)
         while True:
             instructions = self._traces[rng.integers(len(self._traces))]
             schedule = self._schedule(int(rng.integers(1, _MAX_SEED)))
             trace_from_json(instructions, [], schedule)
-            program = self._program(*trace_to_json(schedule.trace))
-            yield program, self._postprocessed(schedule)
+            yield self._program(*trace_to_json(schedule.trace)), schedule
 
     def lower(self, program: Program, sketch: Sketch | None = None) -> Any | None:
         """Replay a program.

@@ -159,8 +159,7 @@ def sketch_vectors(
     A sketch that none of them fills in is left out.
     """
     examples: dict[str, list[Program]] = {}
-    drawn = (program for program, _ in space.sample(seed))
-    for program in itertools.chain(itertools.islice(drawn, _EXAMPLES), known):
+    for program in itertools.chain(itertools.islice(space.examples(seed), _EXAMPLES), known):
         examples.setdefault(program.sketch_id, []).append(program)
     return {
         sketch.sketch_id: DecisionVectors(sketch, examples[sketch.sketch_id])

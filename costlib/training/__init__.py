@@ -7,5 +7,7 @@
   whether a model is as sure as it is right;
 - :mod:`~costlib.training.fit`: fit a model on some tasks, judge it on others;
 - :mod:`~costlib.training.sketch_pool`: vectors of decisions that evolve under a model;
-- :mod:`~costlib.training.generator`: programs as sequences, and a generator trained on them.
+- :mod:`~costlib.training.generator`: a generator trained on programs as
+  :mod:`~costlib.training.sentences`, measured ones, :mod:`~costlib.training.imagined` ones and
+  those of :mod:`~costlib.training.invented` tasks.
 """

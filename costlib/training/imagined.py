@@ -38,17 +38,24 @@ class Programs:
     latency_s: Floats
 
 
-def imagine(
-    workload: Mapping[str, Any],
-    hardware: Hardware,
-    vectors: Mapping[str, DecisionVectors],
-    measured: Mapping[str, Programs],
-    teacher: CostModel,
-    good: int,
-    random: int,
-    rng: np.random.Generator,
-) -> dict[str, Programs]:
-    """Let the programs of a task evolve; return the best and others.
+@dataclass(frozen=True)
+class Imagined:
+    """What became of the programs of a task.
+
+    Attributes
+    ----------
+    programs
+        By sketch, the best first.
+    slope
+        By how much the logarithm of the latency changes with the model's score, at most 0.
+    """
+
+    programs: dict[str, Programs]
+    slope: float
+
+
+class Judge:
+    """What a model of schedules thinks of a task's programs, and which it likes best.
 
     Parameters
     ----------
@@ -56,58 +63,95 @@ def imagine(
         A row of a dataset's ``workloads``.
     hardware
         What the programs are for.
-    vectors, measured
-        The decisions of each sketch, by its id, and its measured programs.
+    vectors
+        The decisions of each sketch, by its id.
     teacher
-        A model of schedules.
+        The model.
+    """
+
+    def __init__(
+        self,
+        workload: Mapping[str, Any],
+        hardware: Hardware,
+        vectors: Mapping[str, DecisionVectors],
+        teacher: CostModel,
+    ) -> None:
+        mod_json = workload["mod_json"]
+        encoders = schedule_encoders(
+            workload["name"],
+            [argument["shape"] for argument in workload["arguments"]],
+            None if mod_json is None else module_from_json(mod_json),
+            {sketch_id: one.sketch.instructions for sketch_id, one in vectors.items()},
+            hardware,
+        )
+        context = task_features(workload["flops"] or 0.0, hardware)
+        self._teacher = teacher
+        self._pools = {
+            sketch_id: SketchPool(one, encoders[sketch_id], context)
+            for sketch_id, one in vectors.items()
+        }
+
+    def scores(self, sketch_id: str, vectors: Integers) -> Floats:
+        """Score programs of a sketch, int64 `n x d`; float64 `n`, higher is faster."""
+        return self._teacher.predict(self._pools[sketch_id].encode(vectors))
+
+    def evolved(self, rng: np.random.Generator) -> dict[str, tuple[Integers, Floats]]:
+        """Let programs of each sketch evolve; vectors and scores, the best first."""
+        return {
+            sketch_id: pool.evolve(
+                pool.vectors.random(0, rng),
+                _POPULATION,
+                _GENERATIONS,
+                _CROSSOVER,
+                self._teacher.predict,
+                lambda _, allowed: stock_probabilities(allowed),
+                rng,
+            )
+            for sketch_id, pool in self._pools.items()
+        }
+
+
+def imagine(
+    judge: Judge,
+    vectors: Mapping[str, DecisionVectors],
+    measured: Mapping[str, Programs],
+    good: int,
+    random: int,
+    rng: np.random.Generator,
+    slope: float = -1.0,
+) -> Imagined:
+    """Let the programs of a task evolve; return the best and others.
+
+    Parameters
+    ----------
+    judge
+        Of the task.
+    vectors, measured
+        The decisions of each sketch, by its id, and its measured programs. If there are none,
+        latencies are those relative to a program of score 0.
     good
-        How many of the best, of all sketches together.
+        How many of the best of each sketch.
     random
         How many of each sketch that are drawn at random.
     rng
         Decides how they evolve.
-
-    Returns
-    -------
-    dict
-        By sketch, the best first.
+    slope
+        Of a task without measured programs.
     """
-    mod_json = workload["mod_json"]
-    encoders = schedule_encoders(
-        workload["name"],
-        [argument["shape"] for argument in workload["arguments"]],
-        None if mod_json is None else module_from_json(mod_json),
-        {sketch_id: one.sketch.instructions for sketch_id, one in vectors.items()},
-        hardware,
-    )
-    context = task_features(workload["flops"] or 0.0, hardware)
-    pools = {name: SketchPool(one, encoders[name], context) for name, one in vectors.items()}
-    known = {name: teacher.predict(pools[name].encode(p.vectors)) for name, p in measured.items()}
-    slope, at_zero = _latency_by_score(
-        np.concatenate(list(known.values())),
-        np.log(np.concatenate([programs.latency_s for programs in measured.values()])),
-    )
-    evolved = {
-        name: pool.evolve(
-            pool.vectors.random(0, rng),
-            _POPULATION,
-            _GENERATIONS,
-            _CROSSOVER,
-            teacher.predict,
-            lambda _, allowed: stock_probabilities(allowed),
-            rng,
+    known = {name: judge.scores(name, p.vectors) for name, p in measured.items() if len(p.vectors)}
+    at_zero = 0.0
+    if known:
+        slope, at_zero = _latency_by_score(
+            np.concatenate(list(known.values())),
+            np.log(np.concatenate([measured[name].latency_s for name in known])),
         )
-        for name, pool in pools.items()
-    }
-    ordered = np.sort(np.concatenate([scores for _, scores in evolved.values()]))[::-1]
-    threshold = ordered[:good].min(initial=np.inf)
     found = {}
-    for name, (rows, scores) in evolved.items():
+    for name, (rows, scores) in judge.evolved(rng).items():
         drawn = vectors[name].random(random, rng)
-        both = np.concatenate([rows[scores >= threshold], drawn])
-        expected = [scores[scores >= threshold], teacher.predict(pools[name].encode(drawn))]
-        found[name] = Programs(both, np.exp(at_zero + slope * np.concatenate(expected)))
-    return found
+        both = np.concatenate([rows[:good], drawn])
+        expected = np.concatenate([scores[:good], judge.scores(name, drawn)])
+        found[name] = Programs(both, np.exp(at_zero + slope * expected))
+    return Imagined(found, slope)
 
 
 def _latency_by_score(scores: Floats, log_latency: Floats) -> tuple[float, float]:

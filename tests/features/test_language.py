@@ -132,7 +132,6 @@ def test_all_that_is_given_comes_before_what_is_chosen() -> None:
 
 
 def test_quality() -> None:
-    assert quality_of(None) == token("quality", QUALITIES)
     assert quality_of(1.0) == token("quality", QUALITIES - 1)
     assert quality_of(0.01) == token("quality", 0)
     assert quality_of(0.5) < quality_of(0.9)

@@ -23,7 +23,7 @@ from costlib.measure.fleet import Fleet
 from costlib.models.generator import Generator
 from costlib.models.transformer import GeneratorConfig
 from costlib.search.refine import RefineProgress, refine
-from costlib.training.generator import write_down
+from costlib.training.sentences import write_down
 from costlib.tvm_compat import rpc
 
 QUICK = MeasureConfig(repeats=1, repeat_secs=0.001, max_retakes=0)

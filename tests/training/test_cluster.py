@@ -24,9 +24,10 @@ from costlib.training import cluster
 from costlib.training.assemble import assemble
 from costlib.training.cluster import connected, fit_on_cluster
 from costlib.training.fit import fit_model
-from costlib.training.generator import fit_generator, write_down
+from costlib.training.generator import fit_generator
 from costlib.training.metrics import evaluate_scores
 from costlib.training.ranks import fit_generator_in_ranks, fit_in_ranks
+from costlib.training.sentences import write_down
 
 
 @pytest.fixture(scope="module")
@@ -86,8 +87,7 @@ def test_both_workers_count(two_workers: Any, dataset: Dataset) -> None:
 
 
 def test_a_generator_learns_on_both_workers(two_workers: Any, dataset: Dataset) -> None:
-    few = {"width": 32, "layers": 1, "pretrain_epochs": 0}
-    config = GeneratorConfig(**few, epochs=10, batch=4, learning_rate=3e-3)
+    config = GeneratorConfig(width=32, layers=1, epochs=10, batch=4, learning_rate=3e-3)
     together = fit_generator_in_ranks(two_workers, dataset, config=config)
     alone = fit_generator(dataset, config=config)
     new = Generator(alone.vocabulary, alone.language, config)

@@ -13,8 +13,8 @@ from costlib.features.task_encoders import schedule_encoders
 from costlib.hub import Bundle
 from costlib.space.program import Program, Sketch
 from costlib.space.vectors import DecisionVectors
-from costlib.training.generator import write_down
-from costlib.training.imagined import Programs, imagine
+from costlib.training.imagined import Judge, Programs, imagine
+from costlib.training.sentences import write_down
 from costlib.tvm_compat.api import module_from_json
 
 
@@ -56,6 +56,7 @@ def test_imagined_programs_are_good_by_the_model(
             )
         )
 
+    judge = Judge(workload, hardware, vectors, teacher)
     rng = np.random.default_rng(0)
     drawn = {name: one.random(16, rng) for name, one in vectors.items()}
     measured = {
@@ -65,16 +66,19 @@ def test_imagined_programs_are_good_by_the_model(
 
     def imagined(seed: int, good: int, random: int) -> dict[str, Programs]:
         rng = np.random.default_rng(seed)
-        return imagine(workload, hardware, vectors, measured, teacher, good, random, rng)
+        found = imagine(judge, vectors, measured, good, random, rng)
+        assert found.slope == pytest.approx(-0.5)
+        return found.programs
 
     def scores_of(found: dict[str, Programs]) -> np.ndarray:
         return scores({name: programs.vectors for name, programs in found.items()})
 
-    good = imagined(0, count, 0)
-    assert sum(len(programs.vectors) for programs in good.values()) >= count
-    random = imagined(1, 0, 64)
-    assert all(len(programs.vectors) == 64 for programs in random.values())
-    assert scores_of(good).min() >= np.quantile(scores_of(random), 0.9)
+    good, random = imagined(0, count, 0), imagined(1, 0, 64)
+    for name in vectors:
+        assert 1 <= len(good[name].vectors) <= count
+        assert len(random[name].vectors) == 64
+        typical = np.quantile(scores({name: random[name].vectors}), 0.9)
+        assert scores({name: good[name].vectors}).min() >= typical
     for found in (good, random):
         expected = np.concatenate([programs.latency_s for programs in found.values()])
         np.testing.assert_allclose(expected, 1e-3 * np.exp(-0.5 * scores_of(found)), rtol=1e-6)
@@ -85,14 +89,22 @@ def test_imagined_programs_are_good_by_the_model(
 
 def test_they_are_written_down(measured_dataset: Dataset, bundle: Bundle) -> None:
     plain = write_down(measured_dataset)
+    progress: list[tuple[int, int]] = []
     taught = write_down(
-        measured_dataset, imagined_programs=4, random_programs=2, teacher=bundle.draft
+        measured_dataset,
+        imagined_programs=4,
+        random_programs=2,
+        invented=0.5,
+        teacher=bundle.draft,
+        on_progress=lambda done, total: progress.append((done, total)),
     )
-    assert sum(taught.measured) == len(plain.tokens) == sum(plain.measured)
-    tasks = measured_dataset.scan().collect()["workload_id"].n_unique()
-    assert len(taught.tokens) >= len(plain.tokens) + (4 + 2) * tasks
-    qualities = np.array([tokens[1] for tokens in taught.tokens])
-    measured = np.array(taught.measured)
-    best = language.quality_of(1.0)
-    assert best in qualities[~measured]
-    assert (qualities[measured] == best).sum() <= sum(tokens[1] == best for tokens in plain.tokens)
+    known = measured_dataset.scan().collect()["workload_id"].n_unique()
+    total = known + round(known / 2)
+    assert progress == [(number, total) for number in range(1, total + 1)]
+    assert len(taught.tokens) >= (4 + 2) * total
+    of_best = [
+        sum(int(tokens[1]) == language.quality_of(1.0) for tokens in found.tokens)
+        for found in (plain, taught)
+    ]
+    assert of_best[0] >= known
+    assert of_best[1] >= total
