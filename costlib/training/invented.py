@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 import numpy as np
 
 from costlib.data.splits import WorkloadKey, overlapping
-from costlib.errors import CostlibError
+from costlib.errors import InputError, TargetError
 from costlib.hardware import Hardware
 from costlib.workloads import extract_tasks
 from costlib.workloads.task import Task
@@ -78,7 +78,7 @@ def invented_tasks(
     Parameters
     ----------
     count
-        How many.
+        How many; none if this TVM cannot compile for the hardware.
     hardware
         What they are to be compiled for.
     banned
@@ -91,7 +91,9 @@ def invented_tasks(
     while len(done) < count:
         try:
             task, *_ = extract_tasks(_operator(rng), hardware)
-        except CostlibError:  # Its extents do not go together.
+        except TargetError:
+            return
+        except InputError:  # Its extents do not go together.
             continue
         shapes = [shape for _, shape in task.arguments]
         key = WorkloadKey.of(task.workload_id, task.name, shapes)

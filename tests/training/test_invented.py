@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from itertools import islice
 
+import numpy as np
+
 from costlib.data.splits import WorkloadKey
 from costlib.hardware import Hardware
 from costlib.space.design_space import DesignSpace
@@ -33,10 +35,13 @@ def test_what_a_model_is_judged_on_is_not_invented(hardware: Hardware) -> None:
 
 
 def test_extents_of_all_factors() -> None:
-    import numpy as np
-
     rng = np.random.default_rng(0)
     drawn = np.array([invented.extent(rng, 8, 768) for _ in range(2000)])
     assert drawn.min() >= 7 and drawn.max() <= 800
     for factor in (3, 5, 7):
         assert 0.02 < (drawn % factor == 0).mean() < 0.5
+
+
+def test_none_for_hardware_that_tvm_cannot_compile_for(hardware: Hardware) -> None:
+    unknown = hardware.model_copy(update={"target": {"kind": "llvm", "mcpu": "nothing-like-this"}})
+    assert list(invented_tasks(2, unknown, (), 0)) == []
