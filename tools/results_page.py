@@ -222,7 +222,7 @@ def _reach(result: dict[str, Any]) -> list[str]:
     return [
         "## How far the generator gets without measuring",
         f"`python tools/generator_reach.py`: on {len(result['tasks'])} invented tasks that it was "
-        "not trained on, how far the programs that it writes lie on the way from random ones (0) to "
+        "not trained on, how far the programs that it writes lie on the way from random (0) to "
         "those that evolved under the model of schedules that taught it (1), by that model's "
         f"scores: {result['mean']} on the average, median {result['median']}. By task:",
         _table(["tasks named", "reach"], by_name),
