@@ -87,9 +87,9 @@ def test_both_workers_count(two_workers: Any, dataset: Dataset) -> None:
 
 
 def test_a_generator_learns_on_both_workers(two_workers: Any, dataset: Dataset) -> None:
-    config = GeneratorConfig(width=32, layers=1, epochs=10, batch=4, learning_rate=3e-3)
+    config = GeneratorConfig(width=32, layers=1, epochs=20, batch=4, learning_rate=3e-3)
     together = fit_generator_in_ranks(two_workers, dataset, config=config)
-    alone = fit_generator(dataset, config=config)
+    alone = fit_generator(dataset, config=config.model_copy(update={"batch": 8}))
     new = Generator(alone.vocabulary, alone.language, config)
     sentences = write_down(dataset)
     losses = [
