@@ -108,12 +108,12 @@ def _case(task: Task, bundle: Bundle, measurer: Measurer, seed: int) -> dict[str
 
         return ranked
 
-    with_it = SearchConfig(generator=True)
+    without = SearchConfig(generator=False)
     arms = [
         Arm("written", _listed(task, best(written), measurer)),
         Arm("sampled", _listed(task, best(sampled), measurer)),
-        Arm("search", ours([task], MEASURED, seed, measurer, bundle, with_it)),
-        Arm("search without", ours([task], MEASURED, seed, measurer, bundle, SearchConfig())),
+        Arm("search", ours([task], MEASURED, seed, measurer, bundle, SearchConfig())),
+        Arm("search without", ours([task], MEASURED, seed, measurer, bundle, without)),
         Arm("stock", stock([task], STOCK_TRIALS, STOCK_TRIALS, seed, measurer)),
     ]
     result = {"bundle": bundle.manifest.created, "hardware": hardware.hardware_id}

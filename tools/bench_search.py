@@ -56,9 +56,9 @@ PLAIN = SearchConfig(
     diffusion=False,
     bank=False,
     correction=False,
+    generator=False,
 )
-FULL = SearchConfig(diversity=0.2)
-"""With every part, also those that are off by default since they do not pay."""
+FULL = SearchConfig()
 PARTS: dict[str, dict[str, Any]] = {
     "crossover": {"crossover": 0.2},
     "diversity": {"diversity": 0.2},
@@ -67,6 +67,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "sketch selection": {"sketch_selection": True},
     "bank": {"bank": True},
     "correction": {"correction": True},
+    "generator": {"generator": True},
     "thrift": {"survivors": 1, "population": 256, "generations": 2},
 }
 

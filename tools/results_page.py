@@ -163,18 +163,30 @@ def _search(result: dict[str, Any]) -> list[str]:
             ),
         ]
     if result.get("ablation"):
-        cases = result["ablation"][0]["cases"]
+        figures = ("cases", "throughput", "throughput_along_the_way")
         rows = [
-            [row["version"], row["throughput"], row["throughput_along_the_way"], *row["range"]]
+            [row["version"], *(row[figure] for figure in figures), *row["range"], row["overhead"]]
             for row in result["ablation"]
         ]
         parts += [
-            f"**Part by part** (`ablation`): {cases} races of the heavy tasks, 48 trials for each "
+            "**Part by part** (`ablation`): races of the heavy tasks, 48 trials for each "
             "version. *Plain* is Ansor's loop with the bundle's exact model alone; *cold* has no "
             "bundle; *thrift* is half of the population and the generations, and one survivor for "
             "each trial. Throughput of the best program relative to the full search's, after all "
-            "trials and as the mean along the way; geometric means and the range of the former:",
-            _table(["version", "at the end", "along the way", "lowest", "highest"], rows),
+            "trials and as the mean along the way, geometric means and the range of the former; "
+            "seconds beside building and running, relative to its:",
+            _table(
+                [
+                    "version",
+                    "races",
+                    "at the end",
+                    "along the way",
+                    "lowest",
+                    "highest",
+                    "overhead",
+                ],
+                rows,
+            ),
         ]
     return parts
 

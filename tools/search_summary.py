@@ -105,22 +105,25 @@ def _geometric_mean(values: Sequence[float]) -> float:
 def _ablation(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """How fast each version's best program is after all trials, relative to the full search's."""
     rows = []
-    for name in cases[0]["arms"] if cases else []:
-        ratios, areas = [], []
-        for case in cases:
+    for name in dict.fromkeys(name for case in cases for name in case["arms"]):
+        ratios, areas, overheads = [], [], []
+        raced = [case for case in cases if name in case["arms"]]
+        for case in raced:
             one = np.ones(1)
             full, this = curve(case["arms"]["full"], one), curve(case["arms"][name], one)
             ratios.append(full[-1] / this[-1])
             count = min(len(full), len(this))
             known = np.isfinite(full[:count]) & np.isfinite(this[:count])
             areas.append(np.exp(np.mean(np.log(full[:count][known] / this[:count][known]))))
+            overheads.append(_overhead(case["arms"][name]) / _overhead(case["arms"]["full"]))
         rows.append(
             {
                 "version": name,
                 "throughput": _geometric_mean(ratios),
                 "throughput_along_the_way": _geometric_mean(areas),
                 "range": [round(min(ratios), 3), round(max(ratios), 3)],
-                "cases": len(cases),
+                "overhead": _geometric_mean(overheads),
+                "cases": len(raced),
             }
         )
     return rows

@@ -8,6 +8,7 @@ quality token, so that bad programs teach it something, too.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 
 from costlib.errors import BundleError, InputError
 from costlib.models.generator_training import train_to_write
-from costlib.models.transformer import GeneratorConfig, build_transformer, weight_shapes
+from costlib.models.transformer import Cache, GeneratorConfig, build_transformer, weight_shapes
 
 _WEIGHTS = "weights.safetensors"
 _SETTINGS = "generator.json"
@@ -158,20 +159,20 @@ class Generator:
                 f"generator writes {self.config.max_tokens}"
             )
         self._network.eval()
-        written = np.zeros((count, 0), "int64")
+        written = np.zeros((count, len(layout)), "int64")
+        choices = [position for position, given in enumerate(layout) if given is None]
+        for position, given in enumerate(layout):
+            if given is not None:
+                written[:, position] = given
         with torch.inference_mode():
-            tokens = torch.tensor(list(prompt))[None].expand(count, -1)
-            cache: list[Any] = [None] * self.config.layers
-            logits = self._network(tokens, cache)[:, -1]
-            for position, given in enumerate(layout):
-                if given is None:
-                    mask = allowed(position, written)
-                    column = _draw(logits.numpy().astype("float64"), mask, temperature, rng)
-                else:
-                    column = np.full(count, given)
-                written = np.hstack([written, column[:, None]])
-                if position + 1 < len(layout):
-                    logits = self._network(torch.from_numpy(column)[:, None], cache)[:, -1]
+            cache = Cache(self.config, count, len(prompt) + len(layout))
+            start = choices[0] if choices else 0
+            unread = np.concatenate([prompt, written[0, :start]]).astype("int64")[None]
+            for position, following in itertools.pairwise([*choices, len(layout)]):
+                logits = self._network(torch.from_numpy(unread), cache)[:, -1].numpy()
+                mask = allowed(position, written[:, :position])
+                written[:, position] = _draw(logits.astype("float64"), mask, temperature, rng)
+                unread = written[:, position:following]
         return written
 
     def __reduce__(self) -> tuple[Any, ...]:

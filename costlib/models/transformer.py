@@ -50,6 +50,39 @@ class GeneratorConfig(BaseModel):
         return self.width // _HEAD
 
 
+class Cache:
+    """What a transformer has read of so many sequences.
+
+    Parameters
+    ----------
+    config
+        Of the transformer.
+    count, tokens
+        Sequences, and the most tokens in each.
+
+    Attributes
+    ----------
+    length
+        Tokens read.
+    """
+
+    def __init__(self, config: GeneratorConfig, count: int, tokens: int) -> None:
+        import torch
+
+        self._kept = torch.empty(config.layers, 2, count, config.heads, tokens, _HEAD)
+        self.length = 0
+
+    def keep(self, layer: int, key: Any, value: Any) -> Any:
+        """Add `n x heads x t x 32` keys and values; return those of all tokens so far.
+
+        If `n` is 1, what is added is the same in all sequences.
+        """
+        end = self.length + key.shape[2]
+        for kept, new in zip(self._kept[layer], (key, value), strict=True):
+            kept[:, :, self.length : end] = new
+        return self._kept[layer][:, : len(key), :, :end]
+
+
 def weight_shapes(vocabulary: int, config: GeneratorConfig) -> dict[str, tuple[int, ...]]:
     """Return the shape of each weight of a transformer, without making it."""
     import torch
@@ -74,20 +107,21 @@ def build_transformer(vocabulary: int, config: GeneratorConfig, seed: int) -> An
             self.wide = nn.Linear(config.width, 4 * config.width)
             self.narrow = nn.Linear(4 * config.width, config.width)
 
-        def forward(self, x: Any, cache: Any) -> tuple[Any, Any]:
+        def forward(self, x: Any, layer: int, cache: Cache | None) -> Any:
             n, t, _ = x.shape
             query, key, value = (
                 part.view(n, t, config.heads, -1).transpose(1, 2)
                 for part in self.mix(self.norm0(x)).split(config.width, 2)
             )
             if cache is not None:
-                key, value = torch.cat([cache[0], key], 2), torch.cat([cache[1], value], 2)
+                key, value = cache.keep(layer, key, value)
+            past = key.shape[2] - t
+            seen = torch.ones(t, past + t, dtype=torch.bool).tril(past) if past and t > 1 else None
             mixed = nn.functional.scaled_dot_product_attention(
-                query, key, value, is_causal=cache is None
+                query, key, value, attn_mask=seen, is_causal=past == 0
             )
             x = x + self.out(mixed.transpose(1, 2).reshape(n, t, -1))
-            x = x + self.narrow(nn.functional.gelu(self.wide(self.norm1(x))))
-            return x, (key, value)
+            return x + self.narrow(nn.functional.gelu(self.wide(self.norm1(x))))
 
     class Transformer(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -97,15 +131,15 @@ def build_transformer(vocabulary: int, config: GeneratorConfig, seed: int) -> An
             self.blocks = nn.ModuleList(Block() for _ in range(config.layers))
             self.norm = nn.LayerNorm(config.width)
 
-        def forward(self, tokens: Any, cache: list[Any] | None = None) -> Any:
+        def forward(self, tokens: Any, cache: Cache | None = None) -> Any:
             """Return logits `n x t x v`; with a cache, ``tokens`` follow what it holds."""
-            past = 0 if cache is None or cache[0] is None else cache[0][0].shape[2]
+            past = 0 if cache is None else cache.length
             places = torch.arange(past, past + tokens.shape[1])
             x = self.tokens(tokens) + self.places(places)
-            for number, block in enumerate(self.blocks):
-                x, kept = block(x, None if cache is None else cache[number])
-                if cache is not None:
-                    cache[number] = kept
+            for layer, block in enumerate(self.blocks):
+                x = block(x, layer, cache)
+            if cache is not None:
+                cache.length += tokens.shape[1]
             return self.norm(x) @ self.tokens.weight.T
 
     with torch.random.fork_rng():

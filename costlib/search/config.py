@@ -47,8 +47,6 @@ class SearchConfig(BaseModel):
         Start from the bundle's prior bank, and from the memory of earlier runs.
     generator
         Let programs that the bundle's generator writes, if it has one, start the search and breed.
-        Off by default: it gains little after the first few trials, and it takes torch
-        (``tools/results/generate.json``).
     correction
         Correct the models by what the run measures.
     """
@@ -70,5 +68,5 @@ class SearchConfig(BaseModel):
     sketch_selection: bool = True
     diffusion: bool = True
     bank: bool = True
-    generator: bool = False
+    generator: bool = True
     correction: bool = True

@@ -211,12 +211,14 @@ class EvolutionarySearch(Strategy):
     def _lowered(self, drafts: Iterator[_Draft], wanted: int) -> list[Proposal]:
         """Lower drafts until enough pass the postprocessors, and score them exactly."""
         passed: list[tuple[Candidate, Origin]] = []
-        for draft in itertools.islice(drafts, _MOST_INVALID * wanted):
-            schedule = self.space.lower(draft.program)
-            if schedule is not None:
-                passed.append((Candidate(draft.program, schedule), draft.origin))
-            if len(passed) == wanted:
-                break
+        drafts = itertools.islice(drafts, _MOST_INVALID * wanted)
+        while some := list(itertools.islice(drafts, wanted - len(passed))):
+            schedules = self.space.lower_all([draft.program for draft in some])
+            passed += [
+                (Candidate(draft.program, schedule), draft.origin)
+                for draft, schedule in zip(some, schedules, strict=True)
+                if schedule is not None
+            ]
         return self.proposals(passed)
 
 

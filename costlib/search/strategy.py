@@ -6,6 +6,7 @@ A strategy is a subclass of :class:`Strategy` in a file of its own and a name in
 from __future__ import annotations
 
 import importlib
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -103,7 +104,7 @@ class Strategy(ABC):
         seed: int = 0,
     ) -> None:
         self.task = task
-        self.space = DesignSpace(task)
+        self.space = DesignSpace(task, num_threads=len(os.sched_getaffinity(0)))
         self.measured: set[str] = set()
         self.elite: list[tuple[float, Program]] = []
         self.exhausted = False
@@ -153,10 +154,14 @@ class Strategy(ABC):
     def recall(self, measurements: Sequence[Measurement]) -> None:
         """Take up what an earlier session of the run has measured."""
         self.measured.update(m.program.program_id for m in measurements)
-        candidates = [Candidate(m.program, self.space.lower(m.program)) for m in measurements]
-        usable = [i for i, candidate in enumerate(candidates) if candidate.schedule is not None]
-        proposals = self.proposals([(candidates[i], Origin.RANDOM) for i in usable])
-        self.observe(proposals, [measurements[i] for i in usable])
+        schedules = self.space.lower_all([m.program for m in measurements])
+        usable = [
+            (Candidate(measurement.program, schedule), measurement)
+            for measurement, schedule in zip(measurements, schedules, strict=True)
+            if schedule is not None
+        ]
+        proposals = self.proposals([(candidate, Origin.RANDOM) for candidate, _ in usable])
+        self.observe(proposals, [measurement for _, measurement in usable])
 
     def priors_in(self, bank: PriorBank, count: int) -> list[Prior]:
         """Look up the programs of a bank that this task may start from."""

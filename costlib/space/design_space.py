@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
@@ -32,9 +33,11 @@ class DesignSpace:
     ----------
     task
         The task; its target decides which schedule rules and postprocessors apply.
+    num_threads
+        So many programs are lowered at once, and described at once.
     """
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, num_threads: int = 1) -> None:
         self.task = task
         self.context = ms.TuneContext(
             mod=task.mod,
@@ -42,7 +45,7 @@ class DesignSpace:
             space_generator="post-order-apply",
             search_strategy="evolutionary",
             task_name=task.name,
-            num_threads=1,
+            num_threads=num_threads,
             rand_state=1,
         )
 
@@ -130,6 +133,13 @@ class DesignSpace:
         except (RuntimeError, ValueError, TypeError):
             return None
         return schedule if sketch.is_final else self._postprocessed(schedule)
+
+    def lower_all(self, programs: Sequence[Program]) -> list[Any | None]:
+        """Replay programs, several at once; each as :meth:`lower` does."""
+        if not programs:
+            return []
+        with ThreadPoolExecutor(min(self.context.num_threads, len(programs))) as threads:
+            return list(threads.map(self.lower, programs))
 
     def mutate(
         self, program: Program, seed: int, direction: str | None = None

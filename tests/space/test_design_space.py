@@ -47,6 +47,17 @@ def test_a_program_replays_to_the_same_code(space: DesignSpace) -> None:
             assert structural_key(again.mod) == structural_key(schedule.mod)  # type: ignore[attr-defined]
 
 
+def test_programs_are_lowered_together_as_alone(space: DesignSpace, matmul: Task) -> None:
+    drawn = draw(space, 12)
+    drawn.insert(5, (Program(space.task.workload_id, "no-such-sketch", []), None))
+    together = DesignSpace(matmul, num_threads=4).lower_all([program for program, _ in drawn])
+    for (_, alone), schedule in zip(drawn, together, strict=True):
+        assert (alone is None) == (schedule is None)
+        if schedule is not None:
+            assert structural_key(schedule.mod) == structural_key(alone.mod)  # type: ignore[attr-defined]
+    assert space.lower_all([]) == []
+
+
 def test_a_schedule_names_its_program(space: DesignSpace) -> None:
     for program, schedule in draw(space, 8):
         if schedule is not None:
