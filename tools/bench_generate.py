@@ -117,7 +117,7 @@ def _case(task: Task, bundle: Bundle, measurer: Measurer, seed: int) -> dict[str
         Arm("stock", stock([task], STOCK_TRIALS, STOCK_TRIALS, seed, measurer)),
     ]
     result = {"bundle": bundle.manifest.created, "hardware": hardware.hardware_id}
-    return result | raced(arms, [task]) | {"programs_per_s": speed, "programs": valid}
+    return result | raced(arms, [task], measurer) | {"programs_per_s": speed, "programs": valid}
 
 
 def _listed(
@@ -134,7 +134,8 @@ def _listed(
             arm.measure_s += time.perf_counter() - began
             known = [m.latency_s for m in batch if m.latency_s is not None and not m.raced]
             best_s = min([*known, *([] if best_s is None else [best_s])], default=None)
-            arm.note(0, [m.latency_s for m in batch])
+            schedules = [one.schedule for one in candidates[start : start + BATCH]]
+            arm.note(0, [m.latency_s for m in batch], schedules)
             arm.end(turns)
             arm.begin(turns)
 

@@ -163,7 +163,7 @@ def _against_stock(
             Arm("stock", stock(tasks, stock_trials, per_task, seed, measurer)),
             Arm("costlib", ours(tasks, our_trials, seed, measurer, bundle, SearchConfig())),
         ]
-        return raced(arms, tasks)
+        return raced(arms, tasks, measurer)
 
     return measure
 
@@ -183,14 +183,14 @@ def _versions(task: Task, seed: int) -> Callable[[Measurer, Bundle], dict[str, A
             Arm(name, ours([task], ABLATION_TRIALS, seed, measurer, known, config))
             for name, (known, config) in versions.items()
         ]
-        return raced(arms, [task])
+        return raced(arms, [task], measurer)
 
     return measure
 
 
-def raced(arms: Sequence[Arm], tasks: Sequence[Task]) -> dict[str, Any]:
+def raced(arms: Sequence[Arm], tasks: Sequence[Task], measurer: Measurer) -> dict[str, Any]:
     """Run a race and return all its trials."""
-    race(arms)
+    race(arms, measurer)
     return {
         "tasks": [
             {"name": t.name, "workload_id": t.workload_id, "weight": t.weight, "flops": t.flops}
@@ -202,6 +202,7 @@ def raced(arms: Sequence[Arm], tasks: Sequence[Task]) -> dict[str, Any]:
                     [task, None if s is None else float(f"{s:.5g}"), round(elapsed, 2)]
                     for task, s, elapsed in arm.trials
                 ],
+                "again": [[trial, float(f"{s:.5g}")] for trial, s in arm.again],
                 "active_s": round(arm.active_s, 1),
                 "measure_s": round(arm.measure_s, 1),
             }

@@ -3,6 +3,9 @@
 Both measure with the same builder, runner, repeats and canaries. Stock's search runs as it is, in a
 thread that waits for its turn in a measure callback; a turn is everything that leads to a batch:
 learning from the last one, searching, building, running.
+
+The best of many measurements is often a lucky one. So every program that was the best of its side
+for a while is measured again in the end, all of them in turns, several times.
 """
 
 from __future__ import annotations
@@ -25,8 +28,11 @@ from costlib.search.config import SearchConfig
 from costlib.search.run import Batch, TuningRun
 from costlib.search.scheduler import TaskScheduler
 from costlib.tvm_compat import ms
-from costlib.tvm_compat.api import derived_object
+from costlib.tvm_compat.api import derived_object, entry_argument_shapes
 from costlib.workloads.task import Task
+
+PASSES = 4
+"""How often the best programs are measured again."""
 
 STOCK_BATCH = 64
 """MetaSchedule's default number of programs between two rounds of search."""
@@ -66,6 +72,10 @@ class Arm:
         (index of the task, latency in seconds or ``None``, active seconds) of each.
     measure_s
         Seconds of building and running among the active ones.
+    leaders
+        (index among the trials, module) of the programs that were the best of their task.
+    again
+        (index among the trials, latency in seconds) of these, measured again after the race.
     """
 
     name: str
@@ -73,18 +83,25 @@ class Arm:
     trials: list[tuple[int, float | None, float]] = field(default_factory=list)
     active_s: float = 0.0
     measure_s: float = 0.0
+    leaders: list[tuple[int, Any]] = field(default_factory=list)
+    again: list[tuple[int, float]] = field(default_factory=list)
     error: BaseException | None = None
     _since: float = 0.0
+    _best: dict[int, float] = field(default_factory=dict)
 
     def begin(self, turns: Turns) -> None:
         """Wait for a turn."""
         turns.wait(self.name)
         self._since = time.perf_counter()
 
-    def note(self, task: int, latencies: Sequence[float | None]) -> None:
+    def note(self, task: int, latencies: Sequence[float | None], schedules: Sequence[Any]) -> None:
         """Note a batch; its turn goes on."""
         elapsed = self.active_s + time.perf_counter() - self._since
-        self.trials += [(task, latency_s, elapsed) for latency_s in latencies]
+        for latency_s, schedule in zip(latencies, schedules, strict=True):
+            if latency_s is not None and latency_s < self._best.get(task, np.inf):
+                self._best[task] = latency_s
+                self.leaders.append((len(self.trials), schedule.mod))
+            self.trials.append((task, latency_s, elapsed))
 
     def end(self, turns: Turns) -> None:
         """Pass the turn on."""
@@ -92,7 +109,7 @@ class Arm:
         turns.pass_on(self.name, len(self.trials))
 
 
-def race(arms: Sequence[Arm]) -> None:
+def race(arms: Sequence[Arm], measurer: Measurer) -> None:
     """Run arms in turns until all are done; an error in one ends the race."""
     turns = Turns([arm.name for arm in arms])
 
@@ -112,6 +129,28 @@ def race(arms: Sequence[Arm]) -> None:
     for arm in arms:
         if arm.error is not None:
             raise arm.error
+    _measure_again(arms, measurer)
+
+
+def _measure_again(arms: Sequence[Arm], measurer: Measurer) -> None:
+    """Measure the leaders again; of each what it took when it took least."""
+    leaders = [(arm, trial, mod) for arm in arms for trial, mod in arm.leaders]
+    paths = [measurer.server.folder / f"again-{number}.so" for number in range(len(leaders))]
+    jobs = [measurer.build_job(mod, path) for (_, _, mod), path in zip(leaders, paths, strict=True)]
+    built = [outcome.error is None for outcome in measurer.server.work(jobs)]
+    fastest: dict[int, tuple[float, float]] = {}
+    for _ in range(PASSES):
+        for number in np.flatnonzero(built).tolist():
+            arguments = entry_argument_shapes(leaders[number][2])
+            outcome, latency_s = measurer.run_library(paths[number], arguments)
+            if outcome.timing is not None and latency_s is not None:
+                taken = min(outcome.timing.run_secs), latency_s
+                fastest[number] = min(taken, fastest.get(number, taken))
+    for number, (_, latency_s) in fastest.items():
+        arm, trial, _ = leaders[number]
+        arm.again.append((trial, latency_s))
+    for path in paths:
+        path.unlink(missing_ok=True)
 
 
 def stock(
@@ -178,7 +217,11 @@ def ours(
 
         def on_batch(batch: Batch) -> None:
             arm.measure_s += batch.measure_s
-            arm.note(batch.task, [m.latency_s for m in batch.measurements])
+            arm.note(
+                batch.task,
+                [m.latency_s for m in batch.measurements],
+                [p.candidate.schedule for p in batch.proposals],
+            )
             arm.end(turns)
             arm.begin(turns)
 
@@ -219,7 +262,7 @@ class _TakesTurns(ms.measure_callback.PyMeasureCallback):  # type: ignore[misc]
             None if r.run_secs is None else float(np.mean([float(s) for s in r.run_secs]))
             for r in runner_results
         ]
-        self._arm.note(task_id, latencies)
+        self._arm.note(task_id, latencies, [one.sch for one in measure_candidates])
         self._arm.end(self._turns)
         self._arm.begin(self._turns)
 
