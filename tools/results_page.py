@@ -134,9 +134,11 @@ def _search(result: dict[str, Any]) -> list[str]:
     parts = [
         "## The search against stock MetaSchedule",
         "`python tools/bench_search.py`: both sides take turns on one machine, with the same "
-        "builder, runner and repeats, latencies corrected by the canaries. *Trials* and *time*: "
-        "what costlib needed to be as fast as stock was at its end, as a share of stock's; a race "
-        "not won counts as all that was spent. *Won*: the share of races in which it got there. "
+        "builder, runner and repeats, latencies corrected by the canaries; what was the best of "
+        "its side for a while is measured again in the end, in turns, and that counts. *Trials* "
+        "and *time*: after what costlib was as fast as stock at its end, to within 1 %, and stayed "
+        "so, as a share of stock's; a race not won counts as all that was spent. *Won*: the share "
+        "of races in which it got there. "
         "*Faster*: stock's last latency divided by costlib's after as many trials; *at 16*: after "
         "16 trials a task. *Overhead*: seconds a trial beside building and running, relative to "
         "stock's. "

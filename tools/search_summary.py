@@ -49,9 +49,9 @@ FIGURES = (
 def _compared(case: Mapping[str, Any]) -> dict[str, Any]:
     """Compare one race's sides: how costlib did relative to stock.
 
-    - ``trials_ratio``, ``time_ratio``: trials and active seconds that costlib needed to be
-      as fast as stock at its end, to within 1 %, divided by stock's. If it never was, all that it
-      spent: then the ratio is at least that.
+    - ``trials_ratio``, ``time_ratio``: trials and active seconds after which costlib was
+      as fast as stock at its end, to within 1 %, and stayed so, divided by stock's. If it was not
+      in the end, all that it spent: then the ratio is at least that.
     - ``reached``: 1 if it was, else 0; of several races, their share.
     - ``latency_ratio``: stock's last latency divided by costlib's at as many trials, or at its end.
     - ``latency_ratio_at_16``: stock's last latency divided by costlib's after 16 trials a task.
@@ -60,15 +60,16 @@ def _compared(case: Mapping[str, Any]) -> dict[str, Any]:
     weights = np.array([task["weight"] for task in case["tasks"]], "float64")
     theirs, ours = case["arms"]["stock"], case["arms"]["costlib"]
     their_curve, our_curve = curve(theirs, weights), curve(ours, weights)
-    reached = np.flatnonzero(our_curve <= (1 + SAME) * their_curve[-1])
     count = len(our_curve)
-    last = int(reached[0]) if len(reached) else count - 1
+    slower = np.flatnonzero(our_curve > (1 + SAME) * their_curve[-1])
+    since = int(slower[-1]) + 1 if len(slower) else 0
+    last = min(since, count - 1)
     at_16 = min(16 * len(weights), count) - 1
     return {
         "stock_s": float(their_curve[-1]),
         "costlib_s": float(our_curve[-1]),
         "trials": len(their_curve),
-        "reached": len(reached[:1]),
+        "reached": int(since < count),
         "trials_ratio": float((last + 1) / len(their_curve)),
         "time_ratio": float(ours["trials"][last][2] / theirs["trials"][-1][2]),
         "latency_ratio": float(their_curve[-1] / our_curve[min(len(their_curve), count) - 1]),
