@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import load_file, save_file
 
 from costlib.errors import BundleError, InputError
@@ -60,6 +61,19 @@ def test_the_cache_changes_nothing(trained: Generator) -> None:
     sequences, chosen = alternating(2)
     assert (written == sequences[1][2:]).all()
     assert trained.losses([sequences[1]], [chosen[1]])[0] < 0.1
+
+
+def test_the_cache_changes_nothing_around_given_tokens() -> None:
+    model = Generator(VOCABULARY, "test-1", SMALL, seed=3)
+    prompt, layout = [1, 4], [7, 2, None, 9, 7, None, None, 8, None]
+    rng = np.random.default_rng(0)
+    written = model.generate(prompt, layout, everything, 2, rng, temperature=0)
+    whole = torch.from_numpy(np.concatenate([prompt, written[1]]))
+    with torch.inference_mode():
+        likeliest = model._network(whole[None, :-1])[0].argmax(1).numpy()
+    for position, given in enumerate(layout):
+        expected = likeliest[len(prompt) + position - 1] if given is None else given
+        assert (written[:, position] == expected).all()
 
 
 def test_saved_and_loaded(trained: Generator, tmp_path: Path) -> None:
