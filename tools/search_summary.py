@@ -35,7 +35,7 @@ def summarise(folder: Path) -> dict[str, Any]:
 
 
 SAME = 0.01
-"""Latencies that differ by less are the same: as well can they be measured again."""
+"""Latencies that differ by less count as the same."""
 
 FIGURES = (
     "trials_ratio",
