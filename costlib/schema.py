@@ -38,6 +38,7 @@ class Origin(StrEnum):
     MUTATION = "mutation"
     GENERATED = "generated"
     DIFFUSED = "diffused"
+    REPEATED = "repeated"
     IMPORTED = "imported"
 
 

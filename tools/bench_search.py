@@ -57,6 +57,7 @@ PLAIN = SearchConfig(
     bank=False,
     correction=False,
     generator=False,
+    looks=1,
 )
 FULL = SearchConfig()
 PARTS: dict[str, dict[str, Any]] = {
@@ -68,6 +69,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "bank": {"bank": True},
     "correction": {"correction": True},
     "generator": {"generator": True},
+    "looks": {"looks": 3},
     "thrift": {"survivors": 1, "population": 256, "generations": 2},
 }
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,7 @@ from costlib.measure.metaschedule import Builder, Runner
 from costlib.search.config import SearchConfig
 from costlib.search.run import Batch, TuningRun
 from costlib.search.scheduler import TaskScheduler
+from costlib.search.standings import Standings
 from costlib.tvm_compat import ms
 from costlib.tvm_compat.api import derived_object, entry_argument_shapes
 from costlib.workloads.task import Task
@@ -73,7 +75,8 @@ class Arm:
     measure_s
         Seconds of building and running among the active ones.
     leaders
-        (index among the trials, module) of the programs that were the best of their task.
+        (index among the trials, module) of the programs that were the best of their task from
+        there on.
     again
         (index among the trials, latency in seconds) of these, measured again after the race.
     """
@@ -87,20 +90,31 @@ class Arm:
     again: list[tuple[int, float]] = field(default_factory=list)
     error: BaseException | None = None
     _since: float = 0.0
-    _best: dict[int, float] = field(default_factory=dict)
+    _standings: dict[int, Standings] = field(default_factory=lambda: defaultdict(Standings))
+    _mods: dict[str, Any] = field(default_factory=dict)
 
     def begin(self, turns: Turns) -> None:
         """Wait for a turn."""
         turns.wait(self.name)
         self._since = time.perf_counter()
 
-    def note(self, task: int, latencies: Sequence[float | None], schedules: Sequence[Any]) -> None:
-        """Note a batch; its turn goes on."""
+    def note(
+        self,
+        task: int,
+        latencies: Sequence[float | None],
+        schedules: Sequence[Any],
+        names: Sequence[str] | None = None,
+    ) -> None:
+        """Note a batch; its turn goes on. Without names no program is measured twice."""
         elapsed = self.active_s + time.perf_counter() - self._since
-        for latency_s, schedule in zip(latencies, schedules, strict=True):
-            if latency_s is not None and latency_s < self._best.get(task, np.inf):
-                self._best[task] = latency_s
-                self.leaders.append((len(self.trials), schedule.mod))
+        standings = self._standings[task]
+        names = names or [f"{len(self.trials) + i}" for i in range(len(latencies))]
+        for name, latency_s, schedule in zip(names, latencies, schedules, strict=True):
+            self._mods[name] = schedule.mod
+            leader = standings.best
+            standings.add(name, latency_s)
+            if standings.best is not None and standings.best != leader:
+                self.leaders.append((len(self.trials), self._mods[standings.best]))
             self.trials.append((task, latency_s, elapsed))
 
     def end(self, turns: Turns) -> None:
@@ -221,6 +235,7 @@ def ours(
                 batch.task,
                 [m.latency_s for m in batch.measurements],
                 [p.candidate.schedule for p in batch.proposals],
+                [m.program.program_id for m in batch.measurements],
             )
             arm.end(turns)
             arm.begin(turns)

@@ -81,17 +81,18 @@ def _compared(case: Mapping[str, Any]) -> dict[str, Any]:
 def curve(arm: Mapping[str, Any], weights: Floats) -> Floats:
     """Weighted sum of the best latencies after each trial; infinite until each task has one.
 
-    The best is what was measured to be the best; its latency is what it took when it was measured
-    again, where it was.
+    The best is what the side took for the best; its latency is what it took when it was measured
+    again after the race, if there was such a second look.
     """
-    again = dict(arm.get("again", ()))
-    best, shown = np.full(len(weights), np.inf), np.full(len(weights), np.inf)
+    again = dict(arm["again"]) if "again" in arm else None
+    best = np.full(len(weights), np.inf)
     sums = []
     for number, (task, latency_s, _) in enumerate(arm["trials"]):
-        if latency_s is not None and latency_s < best[task]:
-            best[task] = latency_s
-            shown[task] = again.get(number, latency_s)
-        sums.append(float(weights @ shown))
+        if again is not None:
+            best[task] = again.get(number, best[task])
+        elif latency_s is not None:
+            best[task] = min(best[task], latency_s)
+        sums.append(float(weights @ best))
     return np.array(sums)
 
 

@@ -34,8 +34,9 @@ def best_so_far_s(result: TuneResult, network: str) -> np.ndarray:
     weights = np.array([task.calls.get(network, 0) for task in result.tasks], float)
     sums = [np.nansum(best * weights)]
     for point in result.curve:
-        if point.latency_s is not None:
-            best[point.task] = np.nanmin([best[point.task], point.latency_s])
+        if point.best_s is not None:
+            before_s = result.tasks[point.task].latency_before_s or np.inf
+            best[point.task] = min(before_s, point.best_s)
         sums.append(np.nansum(best * weights))
     return np.array(sums)
 

@@ -206,10 +206,10 @@ def _best_programs(
     }
     parts: list[Table | Picture | Fold] = []
     for task in [task for task in tasks if task.latency_after_s][:_SCRIPTS]:
-        best = trials.filter(pl.col("is_better") & (pl.col("workload_id") == task.workload_id))
+        best = trials.filter(pl.col("is_final") & (pl.col("workload_id") == task.workload_id))
         if best.is_empty() or task.workload_id not in workloads:
             continue
-        row = best.row(-1, named=True)
+        row = best.row(0, named=True)
         program = Program.from_row(row["workload_id"], row["sketch_id"], row["decisions"])
         schedule = DesignSpace(task_of(workloads[task.workload_id], hardware)).lower(program)
         if schedule is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import polars as pl
 
 from costlib.schema import Origin, Status
 from costlib.search.result import TaskResult
+from costlib.search.standings import Standings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,16 +35,28 @@ def with_progress(trials: pl.DataFrame) -> pl.DataFrame:
     -------
     polars.DataFrame
         The rows with ``trial`` (1 is the task's first), ``best_s`` (its best latency up to then,
-        null before the first) and ``is_better`` (whether this one became the best).
+        null before the first; see :class:`costlib.search.standings.Standings`), ``is_better``
+        (whether this program became the best) and ``is_final`` (whether this is where the task's
+        best at the end was measured first).
     """
-    latency_s = pl.col("latency_s").fill_null(float("inf"))
     ordered = trials.sort("measured_at", maintain_order=True)
-    best = latency_s.cum_min().over("workload_id")
-    before = best.shift(1).over("workload_id")
+    standings: dict[str, Standings] = defaultdict(Standings)
+    best_s: list[float | None] = []
+    is_better = []
+    for task, program, latency_s in ordered.select(
+        "workload_id", "program_id", "latency_s"
+    ).iter_rows():
+        before = standings[task].best
+        standings[task].add(program, latency_s)
+        best_s.append(standings[task].best_s)
+        is_better.append(program == standings[task].best != before)
+    final = [standings[task].best for task in ordered["workload_id"]]
     return ordered.with_columns(
         trial=pl.int_range(1, pl.len() + 1).over("workload_id"),
-        best_s=pl.when(best.is_finite()).then(best),
-        is_better=latency_s < before.fill_null(float("inf")),
+        best_s=pl.Series(best_s, dtype=pl.Float64),
+        is_better=pl.Series(is_better, dtype=pl.Boolean),
+        is_final=pl.col("program_id").is_first_distinct().over("workload_id")
+        & (pl.col("program_id") == pl.Series(final, dtype=pl.String)).fill_null(False),
     )
 
 
@@ -58,13 +72,11 @@ def by_origin(trials: pl.DataFrame) -> pl.DataFrame:
     -------
     polars.DataFrame
         ``origin``, ``trials``, ``failed``, ``better`` (trials that became their task's best),
-        ``final`` (tasks whose last best is of it) and ``median_ratio`` (median of latency / the
-        task's best at the end).
+        ``final`` (tasks whose best at the end is of it) and ``median_ratio`` (median of latency /
+        the task's best at the end).
     """
     failed = pl.col("status") != str(Status.OK)
-    last = trials.filter("is_better").group_by("workload_id").agg(pl.col("origin").last())
-    final = last.group_by("origin").agg(final=pl.len())
-    ratio = pl.col("latency_s") / pl.col("latency_s").min().over("workload_id")
+    ratio = pl.col("latency_s") / pl.col("best_s").last().over("workload_id")
     return (
         trials.with_columns(ratio=ratio)
         .group_by("origin")
@@ -72,10 +84,9 @@ def by_origin(trials: pl.DataFrame) -> pl.DataFrame:
             trials=pl.len(),
             failed=failed.sum(),
             better=pl.col("is_better").sum(),
+            final=pl.col("is_final").sum(),
             median_ratio=pl.col("ratio").median(),
         )
-        .join(final, on="origin", how="left")
-        .with_columns(pl.col("final").fill_null(0))
         .sort(["trials", "origin"], descending=[True, False])
     )
 

@@ -49,6 +49,9 @@ class SearchConfig(BaseModel):
         Let programs that the bundle's generator writes, if it has one, start the search and breed.
     correction
         Correct the models by what the run measures.
+    looks
+        How often a task's best program is measured in all before it is believed to be that; each
+        counts as a trial.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -70,3 +73,4 @@ class SearchConfig(BaseModel):
     bank: bool = True
     generator: bool = True
     correction: bool = True
+    looks: int = Field(3, ge=1)

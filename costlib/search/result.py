@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pydantic import BaseModel, ConfigDict
 
 from costlib.search.comparison import Comparison
+from costlib.search.standings import Standings
 from costlib.workloads.task import Task
 
 
@@ -50,6 +51,9 @@ class CurvePoint(BaseModel):
         Index into the result's tasks.
     latency_s
         What was measured; ``None`` if the program failed.
+    best_s
+        The task's best latency after that; it rises where the best program, measured again, turns
+        out to be slower.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -57,6 +61,7 @@ class CurvePoint(BaseModel):
     elapsed_s: float
     task: int
     latency_s: float | None
+    best_s: float | None
 
 
 class NetworkResult(Comparison):
@@ -139,11 +144,18 @@ class TuneProgress:
     search_s: float = 0.0
     measure_s: float = 0.0
     curve: list[CurvePoint] = field(default_factory=list)
+    _standings: dict[int, Standings] = field(default_factory=dict, repr=False)
 
-    def add(self, task: int, latency_s: float | None, elapsed_s: float = 0.0) -> None:
+    def add(
+        self, task: int, program_id: str, latency_s: float | None, elapsed_s: float = 0.0
+    ) -> None:
         """Take up a trial."""
-        self.curve.append(CurvePoint(elapsed_s=elapsed_s, task=task, latency_s=latency_s))
+        standings = self._standings.setdefault(task, Standings())
+        standings.add(program_id, latency_s)
+        best_s = standings.best_s
+        self.curve.append(
+            CurvePoint(elapsed_s=elapsed_s, task=task, latency_s=latency_s, best_s=best_s)
+        )
         self.trials += 1
         self.task_trials[task] += 1
-        if latency_s is not None:
-            self.best_s[task] = min(self.best_s[task] or latency_s, latency_s)
+        self.best_s[task] = best_s

@@ -35,6 +35,9 @@ TRIALS = "trials"
 _PRIORS = 8
 """Programs of look-alike tasks that a round may start from."""
 
+_CLOSING_SHARE = 1 / 8
+"""Of the trials at most, to measure the best programs again that were measured only once."""
+
 
 class Device(Protocol):
     """What measures; :class:`costlib.measure.measurer.Measurer`, or a simulated one."""
@@ -170,28 +173,41 @@ class TuningRun:
                 return "it was interrupted"
             if deadline is not None and time.monotonic() > deadline:
                 return "time is up"
-            choice = self._scheduler.choose([i for i in self._order if self._is_open(i)])
+            unsure = [i for i in self._order if self.searches[i].is_unsure]
+            left, kept = trials - self.trials, int(_CLOSING_SHARE * trials)
+            closing = left <= min(len(unsure), kept)
+            choice = self._scheduler.choose(
+                unsure if closing else [i for i in self._order if not self.searches[i].exhausted]
+            )
             if choice is None:
                 return "every program of every task was measured"
-            if choice.gain < min_gain:
+            if choice.gain < min_gain and not closing:
                 return (
                     f"another batch is expected to gain {choice.gain:.2%}, less than {min_gain:.2%}"
                 )
-            batch = self._batch(choice.task, trials - self.trials)
+            batch: Batch | None
+            if closing:
+                batch = self._measured(choice.task, self.searches[choice.task].best(), 0.0)
+            else:
+                fresh = left - min(len({*unsure, choice.task}), kept)
+                batch = self._batch(choice.task, max(fresh, 1))
             if batch is not None and on_batch is not None:
                 on_batch(batch)
         return "all trials were spent"
 
-    def _is_open(self, task: int) -> bool:
-        return not self.searches[task].exhausted
-
-    def _batch(self, task: int, left: int) -> Batch | None:
+    def _batch(self, task: int, most: int) -> Batch | None:
         search = self.searches[task]
         started = time.perf_counter()
-        proposals = search.propose(min(self.config.batch, left), self._priors(task))
+        proposals = search.repeated()
+        if fresh := min(self.config.batch, most) - len(proposals):
+            proposals += search.propose(fresh, self._priors(task))
         if not proposals:
             return None
-        proposed = time.perf_counter()
+        return self._measured(task, proposals, time.perf_counter() - started)
+
+    def _measured(self, task: int, proposals: Sequence[Proposal], propose_s: float) -> Batch:
+        search = self.searches[task]
+        started = time.perf_counter()
         measurements = self._device.measure(
             search.task, [proposal.candidate for proposal in proposals], search.best_s
         )
@@ -207,8 +223,8 @@ class TuningRun:
         self._model.refit()
         self._scheduler.observe(task, search.best_s)
         self.trials += len(measurements)
-        search_s = time.perf_counter() - started - (measured - proposed)
-        return Batch(task, proposals, measurements, search_s, measured - proposed)
+        search_s = propose_s + time.perf_counter() - measured
+        return Batch(task, proposals, measurements, search_s, measured - started)
 
     def _priors(self, task: int) -> list[Prior]:
         """Good programs of tasks like this one: of this run, of earlier ones, of the bundle."""

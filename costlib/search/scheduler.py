@@ -172,7 +172,7 @@ class TaskScheduler:
             return 0.0
         steps = min(_BACKWARD, len(past) - 1)
         before = past[-1 - steps]
-        behind = (before - best) / steps if steps and np.isfinite(before) else 0.0
+        behind = max(before - best, 0.0) / steps if steps and np.isfinite(before) else 0.0
         hoped = best / len(past)
         speeds = [
             self._flops[other] / self._history[other][-1]

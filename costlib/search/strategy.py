@@ -27,6 +27,7 @@ from costlib.measure.measurer import Candidate, Measurement
 from costlib.schema import Origin
 from costlib.search.config import SearchConfig
 from costlib.search.run_model import RunModel
+from costlib.search.standings import Standings
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
 from costlib.workloads.task import Task
@@ -36,6 +37,12 @@ STRATEGIES = {
     "random": "random_search:RandomSearch",
 }
 """Module and class of each strategy; imported when asked for."""
+
+_STANDS = 4
+"""Other programs that a new best one has to stand before it is measured again."""
+
+_FINAL_LOOKS = 2
+"""How often a task's best program is measured at least, at the end."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +97,8 @@ class Strategy(ABC):
     measured
         Ids of the programs that were measured, or failed.
     elite
-        (latency in seconds, program), the best first.
+        (latency in seconds, program), the best first; of a program that was measured more than
+        once the median.
     exhausted
         Whether there is nothing left to propose.
     """
@@ -108,6 +116,7 @@ class Strategy(ABC):
         self.measured: set[str] = set()
         self.elite: list[tuple[float, Program]] = []
         self.exhausted = False
+        self._standings = Standings()
         self._hardware = hardware
         self._number = model.number_of(task.workload_id)
         self._model = model
@@ -142,17 +151,45 @@ class Strategy(ABC):
 
     def observe(self, proposals: Sequence[Proposal], measurements: Sequence[Measurement]) -> None:
         """Learn what was measured; the model is told, but not refitted."""
+        programs = {program.program_id: program for _, program in self.elite}
         for proposal, measurement in zip(proposals, measurements, strict=True):
-            self.measured.add(measurement.program.program_id)
+            program = measurement.program
+            self.measured.add(program.program_id)
+            self._standings.add(program.program_id, measurement.latency_s)
             if measurement.latency_s is None:
                 continue
-            self.elite.append((measurement.latency_s, measurement.program))
+            programs[program.program_id] = program
             latency_s = np.array([measurement.latency_s])
             self._model.observe(self._number, proposal.statements, proposal.schedule, latency_s)
-        self.elite.sort(key=lambda pair: pair[0])
+        latencies_s = self._standings.latencies_s
+        self.elite = sorted(
+            ((latencies_s[name], program) for name, program in programs.items()),
+            key=lambda pair: pair[0],
+        )
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether the best program was measured only once."""
+        return 0 < self._standings.looks() < min(_FINAL_LOOKS, self._config.looks)
+
+    def repeated(self) -> list[Proposal]:
+        """Return the best program, to be measured again; nothing if it is not new or not settled.
+
+        It is when it has stayed the best for a while, so that no trial is spent on one that is
+        about to be beaten.
+        """
+        settled = self._standings.stands() >= _STANDS
+        return self.best() if settled and self._standings.looks() < self._config.looks else []
+
+    def best(self) -> list[Proposal]:
+        """Return the best program once more; nothing if there is none."""
+        programs = [program for _, program in self.elite[:1]]
+        return self.proposals(
+            [(Candidate(p, self.space.lower(p)), Origin.REPEATED) for p in programs]
+        )
 
     def recall(self, measurements: Sequence[Measurement]) -> None:
-        """Take up what an earlier session of the run has measured."""
+        """Take up what an earlier session of the run has measured, in its order."""
         self.measured.update(m.program.program_id for m in measurements)
         schedules = self.space.lower_all([m.program for m in measurements])
         usable = [

@@ -156,16 +156,16 @@ def tune(
             seed=seed,
             memory=remembered.bank() if remembered else None,
         )
-        for task, measurement in run.recalled:
-            progress.add(chosen[task], measurement.latency_s)
+        for task, one in run.recalled:
+            progress.add(chosen[task], one.program.program_id, one.latency_s)
         report("tuning")
 
         def on_batch(batch: Batch) -> None:
-            elapsed_s = time.monotonic() - started
             progress.search_s += batch.search_s
             progress.measure_s += batch.measure_s
-            for measurement in batch.measurements:
-                progress.add(chosen[batch.task], measurement.latency_s, elapsed_s)
+            elapsed_s, task = time.monotonic() - started, chosen[batch.task]
+            for one in batch.measurements:
+                progress.add(task, one.program.program_id, one.latency_s, elapsed_s)
             report("tuning")
 
         with Interruptible() as interruptible:

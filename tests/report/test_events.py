@@ -32,11 +32,11 @@ def test_a_tuning_run(tmp_path: Path, matmul: Task, dense: Task) -> None:
     progress = TuneProgress("tuning", 4, [matmul, dense], best_s=[None, None], task_trials=[0, 0])
     with EventFile(tmp_path) as events:
         events.tuning(progress)
-        progress.add(0, 2e-3)
-        progress.add(1, None)
+        progress.add(0, "a", 2e-3)
+        progress.add(1, "b", None)
         events.tuning(progress)
-        progress.add(0, 1e-3)
-        progress.add(1, 4e-3)
+        progress.add(0, "c", 1e-3)
+        progress.add(1, "d", 4e-3)
         progress.search_s = 7.0
         events.tuning(progress)
     values = read(tmp_path)

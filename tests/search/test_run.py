@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from costlib.search.scheduler import TaskScheduler
 from costlib.space.program import Program
 from costlib.workloads import Task, extract_tasks
 
-SMALL = SearchConfig(population=64, generations=3, survivors=2)
+SMALL = SearchConfig(population=64, generations=3, survivors=2, looks=1)
 PLAIN = SMALL.model_copy(
     update={
         "draft": False,
@@ -112,6 +113,54 @@ def test_a_run_goes_on_where_it_stopped(
         known = [*first.measured, *second.measured]
         own = [m.latency_s for m in known if m.program.workload_id == search.task.workload_id]
         assert search.best_s == min(own)  # type: ignore[type-var]
+
+
+class LuckyAtFirst:
+    """Latencies of which every second one is far too good in the beginning."""
+
+    def __init__(self) -> None:
+        self.seen: Counter[str] = Counter()
+
+    def __call__(self, task: Task, program: Program) -> float | None:
+        true_s = analytic(task, program)
+        assert true_s is not None
+        self.seen[program.program_id] += 1
+        trial = self.seen.total()
+        return true_s / 8 if trial <= 12 and trial % 2 else true_s
+
+
+def test_a_lucky_measurement_is_found_out(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path
+) -> None:
+    for looks, luck, most, repeats in ((1, 8, 1, {0}), (3, 1, 3, set(range(2, 9)))):
+        latency = LuckyAtFirst()
+        batches: list[Batch] = []
+        config = SMALL.model_copy(update={"looks": looks})
+        device = SimulatedDevice(latency)
+        run = start(tasks[:1], hardware, tmp_path / str(looks), device, config=config)
+        run.run(48, on_batch=batches.append)
+        assert latency.seen.total() == run.trials == 48
+        best_s, best = run.searches[0].elite[0]
+        assert analytic(tasks[0], best) == pytest.approx(luck * best_s)
+        origins = Counter(p.origin for batch in batches for p in batch.proposals)
+        assert origins[Origin.REPEATED] == sum(count - 1 for count in latency.seen.values())
+        assert origins[Origin.REPEATED] in repeats
+        assert max(latency.seen.values()) == most
+
+
+def test_the_last_trials_go_to_what_was_measured_once(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path
+) -> None:
+    config = SMALL.model_copy(update={"looks": 2})
+    device = SimulatedDevice(analytic)
+    run = start(tasks[:2], hardware, tmp_path, device, config=config)
+    run.run(24)
+    looks = Counter(m.program.program_id for m in device.measured)
+    assert looks.total() == run.trials == 24
+    assert [looks[s.elite[0][1].program_id] for s in run.searches] == [2, 2]
+    resumed = start(tasks[:2], hardware, tmp_path, device, config=config)
+    assert [s.elite[0] for s in resumed.searches] == [s.elite[0] for s in run.searches]
+    assert not any(search.is_unsure for search in resumed.searches)
 
 
 def test_programs_that_fail_are_not_proposed_again(

@@ -1,0 +1,51 @@
+"""How the programs of a task stand after what was measured, some of them more than once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from statistics import median
+
+
+class Standings:
+    """Programs by the median of what they were measured to take.
+
+    The best of many measurements is often a lucky one. So a search measures a program again that
+    stays the best.
+
+    Attributes
+    ----------
+    latencies_s
+        Seconds of each program by its id, without those that failed.
+    best
+        Id of the fastest; ``None`` if nothing ran yet.
+    """
+
+    def __init__(self) -> None:
+        self.latencies_s: dict[str, float] = {}
+        self.best: str | None = None
+        self._samples_s: dict[str, list[float]] = {}
+        self._looks: Counter[str] = Counter()
+        self._last: dict[str, int] = {}
+
+    @property
+    def best_s(self) -> float | None:
+        """Seconds that the best program takes."""
+        return None if self.best is None else self.latencies_s[self.best]
+
+    def add(self, program_id: str, latency_s: float | None) -> None:
+        """Take up a measurement; ``None`` if the program failed."""
+        self._looks[program_id] += 1
+        self._last[program_id] = self._looks.total()
+        if latency_s is not None:
+            samples_s = self._samples_s.setdefault(program_id, [])
+            samples_s.append(latency_s)
+            self.latencies_s[program_id] = median(samples_s)
+            self.best = min(self.latencies_s, key=self.latencies_s.__getitem__)
+
+    def looks(self) -> int:
+        """Return how often the best program was measured."""
+        return 0 if self.best is None else self._looks[self.best]
+
+    def stands(self) -> int:
+        """Return how many others were measured since the best program was."""
+        return 0 if self.best is None else self._looks.total() - self._last[self.best]
