@@ -42,6 +42,10 @@ class Origin(StrEnum):
     IMPORTED = "imported"
 
 
+RECURRING = (str(Origin.IMPORTED), str(Origin.REPEATED))
+"""Origins of measurements of a program that may be there already."""
+
+
 class Language(StrEnum):
     """What the instructions of a sketch are written in."""
 

@@ -25,6 +25,7 @@ _LIMITS = """\
 - A program that failed has a `status` and no latency. It is not slow; it is not valid.
 - Rows of origin `imported` come from foreign logs: without canaries, their latency is the mean of
   `run_secs`, a program may occur more than once, and its workload may have no IR.
+- Rows of origin `repeated` measure a program once more that was a task's best.
 - Programs are sampled, mutated and evolved from TVM's design spaces; no task is covered completely.
 - `flops` counts operations on padding, too, which compilers may leave out.
 - `datasets.load_dataset` does not see the folder `hardware=<id>`: load one hardware's configuration

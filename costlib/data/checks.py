@@ -14,7 +14,7 @@ from costlib.data.manifest import HardwareFile
 from costlib.hardware import Hardware
 from costlib.identity import content_id
 from costlib.measure.correction import corrected_latency
-from costlib.schema import CanaryTimes, Origin, Status
+from costlib.schema import RECURRING, CanaryTimes, Origin, Status
 
 CANARY_RANGE = 20.0
 """A canary further from its reference than this factor, either way, is absurd."""
@@ -40,9 +40,9 @@ class Check:
     mend: str = MEND_ROWS
 
 
-def is_imported() -> pl.Expr:
-    """Rows of foreign logs: a program may be there more than once, without canaries."""
-    return pl.col("origin") == str(Origin.IMPORTED)
+def may_recur() -> pl.Expr:
+    """Rows whose program may be there more than once: of foreign logs, and second looks."""
+    return pl.col("origin").is_in(RECURRING)
 
 
 def measurement_checks(workloads: Set[str], sketches: Set[str]) -> list[Check]:
@@ -135,6 +135,20 @@ def misnamed(frame: pl.DataFrame) -> pl.Series:
     return _marks(
         [not hashes_to(name, (workload, sketch), text) for name, workload, sketch, text in rows]
     )
+
+
+def misnamed_modules(frame: pl.DataFrame) -> pl.Series:
+    """Mark workloads whose module TVM cannot read, or whose id is not the hash of it."""
+    from costlib.tvm_compat.api import module_from_json
+    from costlib.tvm_compat.guard import checked
+    from costlib.workloads.task import workload_id
+
+    def is_named(row: tuple[str, str | None]) -> bool:
+        name, text = row
+        return text is None or workload_id(module_from_json(text)) == name
+
+    sound = checked(is_named, list(frame.select("workload_id", "mod_json").iter_rows()))
+    return _marks([not one for one in sound])
 
 
 def hashes_to(name: str, context: tuple[str, ...], text: str) -> bool:

@@ -13,18 +13,18 @@ from costlib.data.dataset import Dataset
 from costlib.data.parts import read_part
 from costlib.errors import DatasetError
 from costlib.measure.correction import corrected_latency
-from costlib.schema import PARTITIONED, TABLES, CanaryTimes, Origin
+from costlib.schema import PARTITIONED, RECURRING, TABLES, CanaryTimes
 
 BATCH_ROWS = 1 << 17
 """Rows that are kept in memory, and written as one part."""
 
 _KEYS = {
-    "measurements": pl.when(pl.col("origin") == str(Origin.IMPORTED))
+    "measurements": pl.when(pl.col("origin").is_in(RECURRING))
     .then(pl.struct("program_id", "status", "latency_s", "measured_at").hash())
     .otherwise(pl.col("program_id").hash()),
     "mutations": pl.struct("parent_id", "direction", "program_id", "model").hash(),
 }
-"""What tells rows of one hardware apart: an imported program may occur more than once."""
+"""What tells rows of one hardware apart: some programs may occur more than once."""
 
 Wanted = Callable[[str, str | None, pl.DataFrame], pl.DataFrame]
 """From a table, a hardware id (or ``None``) and rows to those of them that are to be copied."""

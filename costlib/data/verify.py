@@ -56,12 +56,12 @@ def verify(dataset: Dataset) -> list[Problem]:
 
     Every file must be readable, with the columns of :data:`costlib.schema.TABLES`, and its
     checksums must hold. Ids must be the hashes of what they name, and occur once (program ids:
-    once for each hardware, unless imported). What measurements, mutation records and networks
-    refer to must be there. Statuses, origins and languages must be known, scores finite, and
-    exactly the programs that ran have a latency: the one that their times and canaries give,
-    and not faster than a machine can be. Canaries must be near their reference, and those of a
-    day nearer (:mod:`costlib.data.drift`). No held-out task may be, or nearly be, one of the
-    others. The ids of all programs are in memory at once.
+    once for each hardware, unless imported or measured again). Modules must be TVM's. What
+    measurements, mutation records and networks refer to must be there. Statuses, origins and
+    languages must be known, scores finite, and exactly the programs that ran have a latency: the
+    one that their times and canaries give, and not faster than a machine can be. Canaries must be
+    near their reference, and those of a day nearer (:mod:`costlib.data.drift`). No held-out task
+    may be, or nearly be, one of the others. The ids of all programs are in memory at once.
 
     Returns
     -------
@@ -157,9 +157,12 @@ class _Verifier:
         for part in self.dataset.part_files("workloads"):
             frame = yield from self._read(part, "workloads")
             if frame is not None:
-                yield from self._report(
-                    part, frame, "workload_id", [_once("workload_id", frame, ids)]
-                )
+                wrong = checks.misnamed_modules(frame)
+                found = [
+                    _once("workload_id", frame, ids),
+                    Check("have a module that cannot be read, or another id than it", wrong),
+                ]
+                yield from self._report(part, frame, "workload_id", found)
                 known = frame.filter(pl.col("flops").is_not_null())
                 flops.update(known.select("workload_id", "flops").iter_rows())
         return ids, flops
@@ -204,6 +207,7 @@ class _Verifier:
         """Return the programs of each hardware."""
         row_checks = checks.measurement_checks(workloads, sketches)
         programs: dict[str, set[str]] = {}
+        once: dict[str, set[str]] = {}
         days: dict[str, CanaryDays] = {}
         for part in parts:
             hardware_id = _hardware_id(part)
@@ -211,11 +215,13 @@ class _Verifier:
             if frame is None:
                 self._incomplete.add(hardware_id)
                 continue
-            seen = programs.setdefault(hardware_id, set())
+            first = frame.filter(~checks.may_recur())
+            seen = once.setdefault(hardware_id, set())
+            yield from self._report(part, first, "program_id", [_once("program_id", first, seen)])
+            programs.setdefault(hardware_id, set()).update(frame["program_id"])
             found = [
                 *row_checks,
                 Check("have an id that is not the hash of the program", checks.misnamed(frame)),
-                _once("program_id", frame, seen, unless=checks.is_imported()),
             ]
             machine = machines.get(hardware_id)
             if machine is not None:
@@ -287,16 +293,11 @@ class _Verifier:
         return frame.with_columns(optional)
 
 
-def _once(
-    key: str | list[str], frame: pl.DataFrame, seen: set[Any], unless: pl.Expr | None = None
-) -> Check:
+def _once(key: str | list[str], frame: pl.DataFrame, seen: set[Any]) -> Check:
     """Check that a key was not seen before, and add all keys to ``seen``."""
     ids = frame[key] if isinstance(key, str) else frame.select(key).iter_rows()
-    mask = checks.repeated(ids, seen)
-    if unless is not None:
-        mask = mask & ~frame.select(unless).to_series()
     name = key if isinstance(key, str) else " and ".join(key)
-    return Check(f"repeat a {name}", mask)
+    return Check(f"repeat a {name}", checks.repeated(ids, seen))
 
 
 def _hardware_id(part: Path) -> str:

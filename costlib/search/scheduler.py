@@ -3,7 +3,8 @@
 The objective is a function of the tasks' latencies; a task's turn comes when another batch of
 it is expected to lower the objective most. What a batch brings is estimated from what the last ones
 brought, from the hope that a latency falls in proportion to 1/trials, and from how far the
-task is behind similar ones.
+task is behind similar ones. That last hope fades with each batch that brings nothing (Ansor's does
+not: a depthwise convolution, which cannot be as fast as others, would get nearly all trials).
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ _ALPHA = 0.2
 _BETA = 2.0
 _BACKWARD = 3
 """Ansor's: trust in the past, optimism about similar tasks, batches that count as the past."""
+
+_NEGLIGIBLE = 0.01
+"""A smaller share is no gain, when a task is behind similar ones."""
 
 _STALE_BATCHES = 6
 """A task that has not become faster for so many batches is given up by ``early-stop``."""
@@ -180,7 +184,8 @@ class TaskScheduler:
             if self._history[other] and np.isfinite(self._history[other][-1])
         ]
         if speeds and max(speeds) > 0:
-            hoped = max(hoped, best - _BETA * self._flops[task] / max(speeds))
+            behind_others = best - _BETA * self._flops[task] / max(speeds)
+            hoped = max(hoped, behind_others / max(1, _batches_without_gain(past) - _BACKWARD))
         return float(_ALPHA * behind + (1 - _ALPHA) * hoped)
 
 
@@ -189,6 +194,10 @@ def fastest_versions(networks_s: Floats, versions_of: Integers) -> Integers:
     order = np.lexsort((networks_s, versions_of))
     _, first = np.unique(versions_of[order], return_index=True)
     return np.asarray(order[first])
+
+
+def _batches_without_gain(past: Sequence[float]) -> int:
+    return int((np.asarray(past) <= (1 + _NEGLIGIBLE) * past[-1]).sum()) - 1
 
 
 def _is_stale(past: Sequence[float]) -> bool:

@@ -30,7 +30,7 @@ def workload(workload_id: str = WORKLOAD_ID, **changes: Any) -> dict[str, Any]:
         "name": "fused_matmul_add",
         "arguments": [{"dtype": "float32", "shape": [128, 128]}, {"dtype": "int8", "shape": []}],
         "flops": 1e6,
-        "mod_json": "{}",
+        "mod_json": None,
         "mod_script": "def main(): ...",
         **changes,
     }

@@ -22,9 +22,11 @@ from dataset_rows import (
 )
 
 from costlib.data.dataset import Dataset
+from costlib.data.task_tables import workload_row
 from costlib.data.verify import Problem, verify
 from costlib.identity import content_id
 from costlib.schema import CanaryTimes
+from costlib.workloads.task import Task
 
 ID = hardware().hardware_id
 
@@ -110,6 +112,31 @@ def test_a_workload_twice(dataset: Dataset) -> None:
     problem = only_problem(dataset)
     assert problem.file == "workloads/part-9.parquet"
     assert "1 of 1 rows repeat a workload_id" in problem.what
+
+
+@pytest.mark.parametrize("mod_json", ["{}", "", '{"root_index": 9, "nodes": []}'])
+def test_a_module_that_cannot_be_read(dataset: Dataset, mod_json: str) -> None:
+    fill(dataset)
+    dataset.append_workloads([workload("0" * 16, mod_json=mod_json)])
+    problem = only_problem(dataset)
+    assert problem.file.startswith("workloads/")
+    assert "1 of 1 rows have a module that cannot be read" in problem.what
+
+
+def test_a_module_under_another_id(dataset: Dataset, matmul: Task) -> None:
+    fill(dataset)
+    row = workload_row(matmul)
+    dataset.append_workloads([row])
+    assert verify(dataset) == []
+    dataset.append_workloads([{**row, "workload_id": "0" * 16}])
+    assert "0" * 16 in only_problem(dataset).what
+
+
+def test_a_second_look_at_a_program_is_fine(dataset: Dataset) -> None:
+    fill(dataset)
+    dataset.append_measurements(ID, [measurement(1, origin="repeated")])
+    dataset.append_measurements(ID, [measurement(8, origin="repeated"), measurement(8)])
+    assert verify(dataset) == []
 
 
 def test_the_same_program_on_two_hardwares_is_fine(dataset: Dataset) -> None:

@@ -50,6 +50,20 @@ def test_a_task_behind_similar_ones_is_chosen() -> None:
     assert (together.task, apart.task) == (1, 0)
 
 
+def test_a_task_that_stays_behind_similar_ones_does_not_get_everything() -> None:
+    scheduler = TaskScheduler(np.ones((1, 3)), flops=[1e9] * 3, similar=["conv"] * 3)
+    latencies = [[1.0], [1.0], [5.0]]
+    warmed_up(scheduler, latencies)
+    turns = [0, 0, 0]
+    for _ in range(300):
+        choice = scheduler.choose([0, 1, 2])
+        assert choice is not None
+        turns[choice.task] += 1
+        scheduler.observe(choice.task, 5.0 if choice.task == 2 else 1.0)
+    assert turns[0] + turns[1] > 50
+    assert turns[2] > turns[0]
+
+
 def test_a_network_that_is_fast_enough_gets_nothing() -> None:
     weights = np.array([[1.0, 0.0], [0.0, 1.0]])
     scheduler = TaskScheduler(weights, "requirement", required_s=[2.0, 0.1])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -10,7 +11,12 @@ import torch
 from onnx import TensorProto, helper
 from torch import nn
 
-from costlib.errors import InputError, UnknownNameError, UnsupportedModelError
+from costlib.errors import (
+    CostlibError,
+    InputError,
+    UnknownNameError,
+    UnsupportedModelError,
+)
 from costlib.tvm_compat import tvm
 from costlib.tvm_compat.api import module_to_json
 from costlib.workloads import InputSpec, extract_tasks, load_network
@@ -117,6 +123,25 @@ def test_module_without_main():
 def test_json_of_something_else(tmp_path):
     (tmp_path / "net.json").write_text(tvm.ir.save_json(tvm.tirx.const(1, "int32")))
     refuse(tmp_path / "net.json", InputError, "not an IRModule")
+
+
+def test_json_with_a_hole_anywhere(tmp_path):
+    """TVM's own reader crashes on some of these."""
+    graph = json.loads(module_to_json(load_network("matmul 8 8 8").mod))
+    path = tmp_path / "net.json"
+    refused = 0
+    for number, node in enumerate(graph["nodes"]):
+        holed = {**graph, "nodes": list(graph["nodes"])}
+        holed["nodes"][number] = {"type": "None"}
+        if node != holed["nodes"][number]:
+            path.write_text(json.dumps(holed))
+            try:
+                load_network(path)
+            except CostlibError as error:
+                assert "net" in str(error)
+                assert "\n" not in str(error).strip()
+                refused += 1
+    assert refused > len(graph["nodes"]) / 2
 
 
 def test_unknown_names():

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from costlib.errors import InputError, UnsupportedModelError
+from costlib.errors import CostlibError, InputError, UnsupportedModelError
 from costlib.tvm_compat import relax, tirx, tvm
 from costlib.tvm_compat.api import argument_shapes, module_from_json
+from costlib.tvm_compat.guard import survives
 from costlib.workloads.importers.signature import input_specs
 from costlib.workloads.network import Network
 
@@ -59,17 +60,25 @@ def import_json(path: Path) -> Network:
     Raises
     ------
     InputError
-        It is not TVM's JSON, or not of a module.
+        It is not TVM's JSON, or damaged, or not of a module.
     UnsupportedModelError
         See :func:`import_relax`.
     """
-    try:
+
+    def read() -> Network:
         found = module_from_json(path.read_text())
+        if not isinstance(found, tvm.IRModule):
+            raise InputError(f"{path}: holds a {type(found).__name__}, not an IRModule")
+        return import_relax(found, path.stem)
+
+    if not survives(read):
+        raise InputError(f"{path}: damaged, TVM does not survive reading it")
+    try:
+        return read()
+    except CostlibError:
+        raise
     except Exception as error:
         raise InputError(f"{path}: not a module saved by this TVM: {_reason(error)}") from None
-    if not isinstance(found, tvm.IRModule):
-        raise InputError(f"{path}: holds a {type(found).__name__}, not an IRModule")
-    return import_relax(found, path.stem)
 
 
 def _called(mod: Any, name: str) -> Any:
