@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -20,6 +23,7 @@ from costlib.errors import (
 from costlib.tvm_compat import tvm
 from costlib.tvm_compat.api import module_to_json
 from costlib.workloads import InputSpec, extract_tasks, load_network
+from costlib.workloads.importers import torch_export
 
 X = np.linspace(-1, 1, 12, dtype="float32").reshape(3, 4)
 
@@ -79,6 +83,36 @@ def test_saved_program(tmp_path, run):
     np.testing.assert_array_equal(run(network, [X])[0], X.clip(0))
     assert network.reference is not None
     np.testing.assert_array_equal(network.reference([X])[0], X.clip(0))
+
+
+class TouchesAFile:
+    """Makes a file where it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def test_a_saved_program_cannot_execute_anything(tmp_path, monkeypatch):
+    good, bad, touched = (tmp_path / name for name in ("good.pt2", "bad.pt2", "touched"))
+    torch.export.save(torch.export.export(nn.ReLU(), (torch.zeros(3, 4),)), good)
+    pickled = io.BytesIO()
+    torch.save(TouchesAFile(touched), pickled)
+    with zipfile.ZipFile(good) as before, zipfile.ZipFile(bad, "w") as after:
+        replaced = 0
+        for name in before.namelist():
+            harmful = name.endswith(".pt")
+            replaced += harmful
+            after.writestr(name, pickled.getvalue() if harmful else before.read(name))
+    assert replaced
+    refuse(bad, InputError, "not a saved torch.export program")
+    assert not touched.exists()
+    monkeypatch.setattr(torch_export, "_FORCE_DATA_ALONE", "SOMETHING_ELSE")
+    with pytest.raises(InputError):
+        load_network(bad)
+    assert touched.exists()  # PyTorch itself does execute it.
 
 
 def test_program_with_a_dynamic_shape():

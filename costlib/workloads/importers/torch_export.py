@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -14,6 +15,8 @@ from costlib.errors import InputError, UnsupportedModelError
 from costlib.tvm_compat import relax
 from costlib.workloads.importers.signature import input_specs
 from costlib.workloads.network import InputSpec, Network, TorchReference
+
+_FORCE_DATA_ALONE = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 
 
 def export_module(module: Any, inputs: Sequence[InputSpec], name: str) -> Network:
@@ -104,7 +107,7 @@ def import_saved(path: Path) -> Network:
     import torch
 
     try:
-        with _quiet():
+        with _quiet(), _data_alone():
             program = torch.export.load(path)
     except Exception as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -148,6 +151,20 @@ def _check_static(program: Any, name: str) -> None:
                     f"{name}: dimension {axis} of input '{node.name}' is dynamic; "
                     "export it without dynamic_shapes"
                 )
+
+
+@contextlib.contextmanager
+def _data_alone() -> Iterator[None]:
+    """Keep ``torch.export.load`` from unpickling, which executes what a file says."""
+    before = os.environ.get(_FORCE_DATA_ALONE)
+    os.environ[_FORCE_DATA_ALONE] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_FORCE_DATA_ALONE]
+        else:
+            os.environ[_FORCE_DATA_ALONE] = before
 
 
 @contextlib.contextmanager
