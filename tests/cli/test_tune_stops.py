@@ -9,9 +9,12 @@ import sys
 import time
 from pathlib import Path
 
+import polars as pl
+
 from costlib.data.dataset import Dataset
 from costlib.data.verify import verify
 from costlib.hub import Bundle
+from costlib.schema import Origin
 from costlib.search.run import TRIALS
 
 SOURCES = ("matmul 32 32 32", "dense 32 64 32 relu=1")
@@ -55,9 +58,12 @@ def test_killed_and_resumed(tmp_path: Path, bundle: Bundle) -> None:
     )
     result = json.loads(resumed.stdout)
     assert result["trials"] == len(result["curve"]) == 12
-    programs = list(Dataset.open(out / TRIALS).scan().collect()["program_id"])
-    assert len(programs) == len(set(programs)) == 12
-    assert kept <= set(programs)
+    assert [p for p in verify(dataset) if "canary" not in p.what] == []
+    trials = dataset.scan().collect()
+    new = trials.filter(pl.col("origin") != str(Origin.REPEATED))["program_id"]
+    assert len(trials) == 12
+    assert len(new) == new.n_unique() == trials["program_id"].n_unique()
+    assert kept <= set(new)
 
 
 def test_ctrl_c_compiles_what_was_found(tmp_path: Path, bundle: Bundle) -> None:
