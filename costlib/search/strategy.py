@@ -183,7 +183,7 @@ class Strategy(ABC):
 
     def best(self) -> list[Proposal]:
         """Return the best program once more; nothing if there is none."""
-        programs = [program for _, program in self.elite[:1]]
+        programs = [p for _, p in self.elite if p.program_id == self._standings.best]
         return self.proposals(
             [(Candidate(p, self.space.lower(p)), Origin.REPEATED) for p in programs]
         )
