@@ -23,6 +23,7 @@ class Standings:
     def __init__(self) -> None:
         self.latencies_s: dict[str, float] = {}
         self.best: str | None = None
+        self._trials = 0
         self._samples_s: dict[str, list[float]] = {}
         self._looks: Counter[str] = Counter()
         self._last: dict[str, int] = {}
@@ -34,13 +35,19 @@ class Standings:
 
     def add(self, program_id: str, latency_s: float | None) -> None:
         """Take up a measurement; ``None`` if the program failed."""
+        self._trials += 1
         self._looks[program_id] += 1
-        self._last[program_id] = self._looks.total()
-        if latency_s is not None:
-            samples_s = self._samples_s.setdefault(program_id, [])
-            samples_s.append(latency_s)
-            self.latencies_s[program_id] = median(samples_s)
+        self._last[program_id] = self._trials
+        if latency_s is None:
+            return
+        samples_s = self._samples_s.setdefault(program_id, [])
+        samples_s.append(latency_s)
+        best_s = self.best_s
+        self.latencies_s[program_id] = median(samples_s)
+        if program_id == self.best:
             self.best = min(self.latencies_s, key=self.latencies_s.__getitem__)
+        elif best_s is None or self.latencies_s[program_id] < best_s:
+            self.best = program_id
 
     def looks(self) -> int:
         """Return how often the best program was measured."""
@@ -48,4 +55,4 @@ class Standings:
 
     def stands(self) -> int:
         """Return how many others were measured since the best program was."""
-        return 0 if self.best is None else self._looks.total() - self._last[self.best]
+        return 0 if self.best is None else self._trials - self._last[self.best]
