@@ -6,7 +6,8 @@
 For the two heaviest tasks of each held-out network, by the same runner, sides in turns
 (:mod:`search_arms`):
 
-- ``written``: the best 32 of 128 written programs by the cost model, in its order;
+- ``written``: the best 32 of 128 written programs by the cost model, in its order, of those that
+  come to the same code one;
 - ``sampled``: the same of 128 random ones;
 - ``search``, ``search without``: costlib's search with 32 trials, with the generator and without;
 - ``stock``: MetaSchedule's search, 64 trials. How much it gains after them is told by its longer
@@ -40,6 +41,7 @@ from costlib.search.config import SearchConfig
 from costlib.search.generate import Writer
 from costlib.space.design_space import DesignSpace
 from costlib.space.vectors import sketch_vectors
+from costlib.tvm_compat.api import structural_key
 from costlib.workloads.task import Task
 
 RESULTS = Path(__file__).parent / "results"
@@ -102,7 +104,7 @@ def _case(task: Task, bundle: Bundle, measurer: Measurer, seed: int) -> dict[str
 
     def best(make: Callable[[], list[Candidate]]) -> Callable[[], list[Candidate]]:
         def ranked() -> list[Candidate]:
-            candidates = list({one.program.program_id: one for one in make()}.values())
+            candidates = list({_code(one): one for one in make()}.values())
             scores = BundleScorer(bundle, hardware)(space, [one.schedule for one in candidates])
             return [candidates[i] for i in np.argsort(-scores, kind="stable")[:MEASURED]]
 
@@ -118,6 +120,11 @@ def _case(task: Task, bundle: Bundle, measurer: Measurer, seed: int) -> dict[str
     ]
     result = {"bundle": bundle.manifest.created, "hardware": hardware.hardware_id}
     return result | raced(arms, [task], measurer) | {"programs_per_s": speed, "programs": valid}
+
+
+def _code(candidate: Candidate) -> int:
+    assert candidate.schedule is not None, "only valid ones are asked for"
+    return structural_key(candidate.schedule.mod)
 
 
 def _listed(

@@ -217,7 +217,9 @@ def _generate(result: dict[str, Any]) -> list[str]:
             if found[trials]
         ]
         if rows:
-            parts += [f"Stock with {trials} trials:", _table(["programs of", *counts], rows)]
+            races = sum(bool(case["written"].get(trials)) for case in result["cases"])
+            title = f"Stock with {trials} trials (races: {races}):"
+            parts += [title, _table(["programs of", *counts], rows)]
     speed = {
         way: [case["programs_per_s"][way] for case in result["cases"]]
         for way in ("written", "sampled")

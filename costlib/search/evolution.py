@@ -27,6 +27,7 @@ from costlib.space.diffusion import RULES, diffuse
 from costlib.space.program import Program
 from costlib.space.vectors import Integers, sketch_vectors
 from costlib.training.sketch_pool import SketchPool
+from costlib.tvm_compat.api import structural_key
 
 _ELITE = 16
 """Measured programs that every population starts with."""
@@ -37,7 +38,7 @@ _WRITTEN = 64
 _INHERITED = 0.5
 """Share of a task's first batch, and of the candidates for it, that is inherited or written."""
 
-_MOST_INVALID = 4
+_MOST_REFUSED = 4
 """Candidates that are lowered in vain, for each one wanted, before the search goes on without."""
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -59,6 +60,11 @@ class EvolutionarySearch(Strategy):
         return {}
 
     @cached_property
+    def _refused(self) -> set[str]:
+        """Programs that are not valid, or come to code that was measured."""
+        return set()
+
+    @cached_property
     def _choice(self) -> SketchChoice:
         return SketchChoice(list(self._encoders))
 
@@ -71,7 +77,7 @@ class EvolutionarySearch(Strategy):
         first = inherited[: round(_INHERITED * (count if self.elite else wanted))]
         taken = {draft.program.program_id for draft in first}
         evolved = (d for d in self._evolved(inherited, rng) if d.program.program_id not in taken)
-        survivors = self._lowered(itertools.chain(first, evolved), wanted)
+        survivors = self._lowered(itertools.chain(first, evolved, self._drawn(rng)), wanted)
         if not survivors:
             self.exhausted = True
             return []
@@ -134,7 +140,7 @@ class EvolutionarySearch(Strategy):
             drafts = [
                 draft
                 for draft in self._reservoir
-                if draft.pool is pool and draft.program.program_id not in self.measured
+                if draft.pool is pool and self._is_open(draft.program)
             ]
             if drafts:
                 schedules = pool.encode(np.stack([draft.vector for draft in drafts]))
@@ -154,14 +160,14 @@ class EvolutionarySearch(Strategy):
 
     def _fitted(self, priors: Sequence[Prior], rng: np.random.Generator) -> Iterator[_Draft]:
         """Fit priors to this task, by each rule in turn."""
-        seen = set(self.measured)
+        seen = set[str]()
         for prior, rule in itertools.product(priors, RULES[:3]):
             pool = self._pools.get(prior.sketch_id)
             if pool is None:
                 continue
             vector = diffuse(prior.decisions, pool.vectors, rule, rng)
             program = pool.vectors.decode(vector[None])[0]
-            if program.program_id not in seen:
+            if program.program_id not in seen and self._is_open(program):
                 seen.add(program.program_id)
                 yield _Draft(pool, vector, program, Origin.DIFFUSED)
 
@@ -203,23 +209,44 @@ class EvolutionarySearch(Strategy):
                     pool.vectors.decode(vectors),
                     strict=True,
                 )
-                if program.program_id not in self.measured
+                if self._is_open(program)
             ]
         found.sort(key=lambda pair: pair[0])
         return (draft for _, draft in found)
 
+    def _drawn(self, rng: np.random.Generator) -> Iterator[_Draft]:
+        """Draw candidates at random, for when evolution comes up with nothing new."""
+        for pool in self._pools.values():
+            vectors = pool.vectors.random(self._config.population, rng)
+            for vector, program in zip(vectors, pool.vectors.decode(vectors), strict=True):
+                if self._is_open(program):
+                    yield _Draft(pool, vector, program, Origin.RANDOM)
+
     def _lowered(self, drafts: Iterator[_Draft], wanted: int) -> list[Proposal]:
-        """Lower drafts until enough pass the postprocessors, and score them exactly."""
-        passed: list[tuple[Candidate, Origin]] = []
-        drafts = itertools.islice(drafts, _MOST_INVALID * wanted)
-        while some := list(itertools.islice(drafts, wanted - len(passed))):
+        """Lower drafts until enough pass the postprocessors, and score them exactly.
+
+        Different decisions may come to the same code; that is wanted once, and not if it was
+        measured.
+        """
+        passed: dict[int, tuple[Candidate, Origin]] = {}
+        tried = 0
+        while not passed or tried < _MOST_REFUSED * wanted:
+            some = list(itertools.islice(drafts, wanted - len(passed)))
+            if not some:
+                break
+            tried += len(some)
             schedules = self.space.lower_all([draft.program for draft in some])
-            passed += [
-                (Candidate(draft.program, schedule), draft.origin)
-                for draft, schedule in zip(some, schedules, strict=True)
-                if schedule is not None
-            ]
-        return self.proposals(passed)
+            for draft, schedule in zip(some, schedules, strict=True):
+                code = None if schedule is None else structural_key(schedule.mod)
+                if code is None or code in self._code:
+                    self._refused.add(draft.program.program_id)
+                else:
+                    passed.setdefault(code, (Candidate(draft.program, schedule), draft.origin))
+        return self.proposals(list(passed.values()))
+
+    def _is_open(self, program: Program) -> bool:
+        name = program.program_id
+        return name not in self.measured and name not in self._refused
 
 
 def _known_rows(vectors: Integers) -> Integers:

@@ -19,6 +19,7 @@ from costlib.models.generator import Generator
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
 from costlib.space.vectors import DecisionVectors, Integers, sketch_vectors
+from costlib.tvm_compat.api import structural_key
 from costlib.workloads import extract_tasks
 from costlib.workloads.task import Task
 
@@ -47,7 +48,8 @@ class Generated(BaseModel):
     written, valid
         How many different programs were written, and how many of them pass TVM's postprocessors.
     programs
-        The valid ones with the highest scores, the best first.
+        The valid ones with the highest scores, the best first; of those that come to the same
+        code one.
     notice
         Why some were drawn at random instead.
     """
@@ -106,7 +108,8 @@ def generate(
     )
     lowered = [(program, space.lower(program)) for program in found.programs]
     valid = [(program, schedule) for program, schedule in lowered if schedule is not None]
-    scores = BundleScorer(bundle, hardware)(space, [schedule for _, schedule in valid])
+    distinct = list({structural_key(schedule.mod): (p, schedule) for p, schedule in valid}.values())
+    scores = BundleScorer(bundle, hardware)(space, [schedule for _, schedule in distinct])
     order = np.argsort(-scores, kind="stable")[:count]
     return Generated(
         task=task.name,
@@ -115,9 +118,9 @@ def generate(
         valid=len(valid),
         programs=tuple(
             RankedProgram(
-                program_id=valid[i][0].program_id,
-                sketch_id=valid[i][0].sketch_id,
-                decisions=valid[i][0].decisions_json(),
+                program_id=distinct[i][0].program_id,
+                sketch_id=distinct[i][0].sketch_id,
+                decisions=distinct[i][0].decisions_json(),
                 score=float(scores[i]),
             )
             for i in order

@@ -26,6 +26,7 @@ from costlib.search.run_model import RunModel
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
 from costlib.training.sentences import write_down
+from costlib.tvm_compat.api import structural_key
 from costlib.workloads import Task, extract_tasks
 
 TINY = GeneratorConfig(width=32, layers=1, epochs=2, random_programs=4)
@@ -95,10 +96,14 @@ def test_written_programs_are_valid(writing: Bundle, hardware: Hardware, source:
     scores = [program.score for program in found.programs]
     assert scores == sorted(scores, reverse=True)
     task = extract_tasks(source, hardware)[0]
+    code = set()
     for one in found.programs:
         program = Program.from_row(task.workload_id, one.sketch_id, one.decisions)
         assert program.program_id == one.program_id
-        assert DesignSpace(task).lower(program) is not None
+        schedule = DesignSpace(task).lower(program)
+        assert schedule is not None
+        code.add(structural_key(schedule.mod))
+    assert len(code) == len(found.programs)
     assert found == generate(source, writing, hardware, 12)
 
 
