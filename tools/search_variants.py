@@ -1,0 +1,103 @@
+"""Settings of the search against each other, on invented tasks: what to make a default.
+
+    python tools/search_variants.py population=1024 survivors=3,epsilon=0.2 --tasks 12
+    python tools/search_variants.py --summary             # tools/results/variants.json
+
+No network of the benchmarks is looked at, so that nothing is tuned for them. Each task is a file in
+``tools/results/variants/`` with every trial of all sides, which take turns (:mod:`search_arms`);
+what is there is not measured again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import defaultdict
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from bench_search import MCPU, raced
+from search_arms import Arm, ours
+from search_summary import curve
+
+from costlib.hardware import Hardware
+from costlib.hub import load_pretrained
+from costlib.measure.measurer import Measurer
+from costlib.search.config import SearchConfig
+from costlib.space.design_space import DesignSpace
+from costlib.training.invented import invented_tasks
+
+RESULTS = Path(__file__).parent / "results"
+FOLDER = RESULTS / "variants"
+PRESENT = "present"
+SEED = 3_000_000
+"""Far from those of trainings."""
+FLOPS = (2e7, 1e9)
+"""Smaller tasks are done too soon, larger ones take too long."""
+COUNTS = (8, 16, 32, 64, 128, 200)
+
+
+def main() -> None:
+    """Measure the tasks that are missing, or summarise."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("variants", nargs="*", help="field=value[,field=value]")
+    parser.add_argument("--tasks", type=int, default=12)
+    parser.add_argument("--trials", type=int, default=COUNTS[-1])
+    parser.add_argument("--bundle", default="cpu-gbdt")
+    parser.add_argument("--summary", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.summary:
+        (RESULTS / "variants.json").write_text(json.dumps(summary(), indent=1) + "\n")
+        return
+    FOLDER.mkdir(exist_ok=True)
+    configs = {PRESENT: SearchConfig()} | {text: config_of(text) for text in arguments.variants}
+    hardware, bundle = Hardware.local(mcpu=MCPU), load_pretrained(arguments.bundle)
+    invented = invented_tasks(100 * arguments.tasks, hardware, (), SEED)
+    tasks = (t for t in invented if FLOPS[0] < t.flops < FLOPS[1] and DesignSpace(t).is_tunable)
+    with Measurer(hardware, reference=bundle.canary(hardware.hardware_id)) as measurer:
+        for seed, task in enumerate(islice(tasks, arguments.tasks)):
+            file = FOLDER / f"{task.name}-{task.workload_id[:6]}.json"
+            if file.exists():
+                continue
+            arms = [
+                Arm(name, ours([task.times(1)], arguments.trials, seed, measurer, bundle, config))
+                for name, config in configs.items()
+            ]
+            file.write_text(json.dumps(raced(arms, [task.times(1)], measurer)) + "\n")
+            print(file.stem, json.dumps(summary()), flush=True)
+
+
+def config_of(text: str) -> SearchConfig:
+    """Read ``field=value,field=value``."""
+    changes = dict(part.split("=", 1) for part in text.split(","))
+    return SearchConfig.model_validate(changes)
+
+
+def summary() -> dict[str, Any]:
+    """Throughput of each variant relative to the present search's, after so many trials."""
+    ratios: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for file in sorted(FOLDER.glob("*.json")):
+        arms = json.loads(file.read_text())["arms"]
+        curves = {name: curve(arm, np.ones(1)) for name, arm in arms.items()}
+        for name, latency_s in curves.items():
+            for count in COUNTS:
+                if count <= min(len(latency_s), len(curves[PRESENT])):
+                    ratios[name][count].append(curves[PRESENT][count - 1] / latency_s[count - 1])
+    return {
+        name: {
+            str(count): {
+                "mean": round(float(np.exp(np.mean(np.log(found)))), 4),
+                "range": [round(min(found), 3), round(max(found), 3)],
+                "tasks": len(found),
+            }
+            for count, found in by_count.items()
+        }
+        for name, by_count in ratios.items()
+        if name != PRESENT
+    }
+
+
+if __name__ == "__main__":
+    main()
