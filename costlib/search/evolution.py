@@ -60,6 +60,11 @@ class EvolutionarySearch(Strategy):
         return {}
 
     @cached_property
+    def _code(self) -> set[int]:
+        """What measured programs come to."""
+        return set()
+
+    @cached_property
     def _refused(self) -> set[str]:
         """Programs that are not valid, or come to code that was measured."""
         return set()
@@ -105,8 +110,10 @@ class EvolutionarySearch(Strategy):
         return self._config.optimism * self._model.uncertainty(self._number, statements)
 
     def observe(self, proposals: Sequence[Proposal], measurements: Sequence[Measurement]) -> None:
-        """Learn what was measured, about the sketches too."""
+        """Learn what was measured, about sketches and code too."""
         super().observe(proposals, measurements)
+        schedules = [proposal.candidate.schedule for proposal in proposals]
+        self._code.update(structural_key(s.mod) for s in schedules if s is not None)
         for measurement in measurements:
             self._choice.observe(measurement.program.sketch_id, measurement.latency_s)
 

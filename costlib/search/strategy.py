@@ -30,7 +30,6 @@ from costlib.search.run_model import RunModel
 from costlib.search.standings import Standings
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
-from costlib.tvm_compat.api import structural_key
 from costlib.workloads.task import Task
 
 STRATEGIES = {
@@ -117,7 +116,6 @@ class Strategy(ABC):
         self.measured: set[str] = set()
         self.elite: list[tuple[float, Program]] = []
         self.exhausted = False
-        self._code: set[int] = set()
         self._standings = Standings()
         self._hardware = hardware
         self._number = model.number_of(task.workload_id)
@@ -153,8 +151,6 @@ class Strategy(ABC):
 
     def observe(self, proposals: Sequence[Proposal], measurements: Sequence[Measurement]) -> None:
         """Learn what was measured; the model is told, but not refitted."""
-        schedules = [proposal.candidate.schedule for proposal in proposals]
-        self._code |= {structural_key(s.mod) for s in schedules if s is not None}
         programs = {program.program_id: program for _, program in self.elite}
         for proposal, measurement in zip(proposals, measurements, strict=True):
             program = measurement.program
