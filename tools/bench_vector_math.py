@@ -57,10 +57,10 @@ def main() -> None:
 def measured(side: str) -> dict[str, dict[str, float]]:
     """Return ns a number, and the largest relative error, of each function."""
     if side == "costlib":
-        from costlib.tvm_compat import te, tvm
-    else:
-        import tvm
-        from tvm import te
+        import costlib.tvm_compat  # noqa: F401
+    import tvm
+    from tvm import te
+
     result = {}
     for name, exact in EXACT.items():
         given = te.placeholder((NUMBERS,), "float32", name="given")

@@ -281,6 +281,25 @@ def _torch(result: dict[str, Any]) -> list[str]:
     ]  # fmt: skip
 
 
+def _vector_math(result: dict[str, Any]) -> list[str]:
+    return [
+        "## Elementary functions",
+        f"`python tools/bench_vector_math.py`, `{result['mcpu']}`, one core: nanoseconds a number "
+        "(range over the turns) and the largest relative error.",
+        _table(
+            ["function", "TVM", "costlib", "error, TVM", "error, costlib"],
+            [
+                [
+                    name,
+                    *(f"{side['ns']} ({_listed(side['ns_range'])})" for side in sides.values()),
+                    *(f"{side['relative_error']:.1e}" for side in sides.values()),
+                ]
+                for name, sides in result["functions"].items()
+            ],
+        ),
+    ]
+
+
 def _fuzz(result: dict[str, Any]) -> list[str]:
     rows = [
         [
@@ -363,6 +382,7 @@ _SECTIONS = {
     "generator_reach": _reach,
     "torch": _torch,
     "scale": _scale,
+    "vector_math": _vector_math,
     "fuzz": _fuzz,
 }
 
