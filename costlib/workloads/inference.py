@@ -9,13 +9,15 @@ from costlib.hardware import make_target
 from costlib.tvm_compat import relax, tirx, tvm
 from costlib.workloads.folding import fold_constants
 from costlib.workloads.layout import legalize_conv2d
+from costlib.workloads.transposed import without_transposed_convolutions
 
 
 def prepare(mod: Any, target: dict[str, Any] | Any) -> Any:
     """Bring a network into the form in which its subgraphs are tuned and compiled.
 
-    Batch norms and operations on weights are folded, operators lowered and fused; weights
-    that only one function reads are marked so that tuning may choose their layout.
+    Batch norms and operations on weights are folded, transposed convolutions with a stride
+    replaced by ordinary ones, operators lowered and fused; weights that only one function reads
+    are marked so that tuning may choose their layout.
 
     Parameters
     ----------
@@ -50,8 +52,9 @@ def prepare(mod: Any, target: dict[str, Any] | Any) -> Any:
         transform.DeadCodeElimination(),
         transform.AttachAttrLayoutFreeBuffers(),
     ]
+    folded = without_transposed_convolutions(fold_constants(mod))
     with target, tvm.transform.PassContext(opt_level=3):
-        return _without_noise(tvm.transform.Sequential(passes)(fold_constants(mod)))
+        return _without_noise(tvm.transform.Sequential(passes)(folded))
 
 
 def _without_noise(mod: Any) -> Any:

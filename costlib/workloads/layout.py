@@ -15,6 +15,7 @@ from costlib.hardware import Hardware
 from costlib.tvm_compat import relax, te, topi, tvm
 from costlib.workloads.folding import fold_constants
 from costlib.workloads.network import Network
+from costlib.workloads.transposed import without_transposed_convolutions
 
 CHANNELS_LAST = "nhwc"
 SUFFIX = re.compile(r"\+(nhwc|nchw[1-9]\d*c)$")
@@ -81,7 +82,8 @@ def converted(mod: Any, layout: str) -> Any:
         transform.DeadCodeElimination(),
     ]
     with tvm.transform.PassContext(opt_level=3):
-        decomposed = tvm.transform.Sequential(before)(fold_constants(mod))
+        folded = without_transposed_convolutions(fold_constants(mod))
+        decomposed = tvm.transform.Sequential(before)(folded)
         return tvm.transform.Sequential(after)(_without_clip(decomposed))
 
 

@@ -57,7 +57,7 @@ IMAGE = (1, 8, 9, 9)
         (nn.Sequential(nn.Conv2d(8, 8, 3, groups=8, bias=False), norm(8)), IMAGE),
         (nn.Sequential(nn.Conv1d(8, 6, 3), norm(6, nn.BatchNorm1d)), (2, 8, 9)),
         (nn.Sequential(nn.Conv3d(4, 6, 3), norm(6, nn.BatchNorm3d)), (1, 4, 5, 5, 5)),
-        (nn.Sequential(nn.ConvTranspose2d(8, 6, 3, stride=2), norm(6)), IMAGE),
+        (nn.Sequential(nn.ConvTranspose2d(8, 6, 3), norm(6)), IMAGE),
         (Residual(), IMAGE),
     ],
 )

@@ -41,8 +41,9 @@ def test_every_operator_has_an_example_here():
 def test_operators_agree_with_pytorch_and_are_one_task(name, check, hardware):
     network = load_network(f"{name} {EXAMPLES[name]}")
     check(network)
-    (task,) = extract_tasks(network, hardware)
+    task, *placing = extract_tasks(network, hardware)
     assert task.weight == 1
+    assert len(placing) == ("_transpose" in name), "a transposed convolution moves its outputs"
 
 
 def test_matmul_extents(hardware):
