@@ -81,7 +81,7 @@ class _Axis:
 class _Rewriter(relax.PyExprMutator):  # type: ignore[misc]
     def visit_call_(self, call: Any) -> Any:
         name = getattr(call.op, "name", "")
-        size = static_type(call)[0]
+        size, dtype = static_type(call)
         call = self.visit_expr_post_order(call)
         if name not in _ORDINARY or size is None:
             return call
@@ -93,6 +93,8 @@ class _Rewriter(relax.PyExprMutator):  # type: ignore[misc]
             extents is None
             or not isinstance(weight, tvm.ir.GenericConst)
             or (str(attrs.data_layout), str(attrs.kernel_layout)) != (data_layout, kernel_layout)
+            or str(attrs.out_layout) != data_layout
+            or static_type(data)[1] != dtype
             or int(attrs.groups) > 1
             or any(int(n) > 1 for n in attrs.dilation)
             or max(strides) == 1

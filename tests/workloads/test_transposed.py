@@ -3,13 +3,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from costlib.hardware import Hardware
+from costlib.tvm_compat import relax
 from costlib.workloads import Network, extract_tasks, load_network
 from costlib.workloads.network import InputSpec
+from costlib.workloads.transposed import without_transposed_convolutions
 
 Case = tuple[Callable[[], nn.Module], tuple[int, ...]]
 TRANSPOSED = tuple(f"conv{dimensions}d_transpose" for dimensions in (1, 2))
@@ -69,6 +72,23 @@ def test_left_as_it_is(case: Case, check: Callable[[Network], None], hardware: H
     network = loaded(case)
     assert any(task.name.startswith(TRANSPOSED) for task in extract_tasks(network, hardware))
     check(network)
+
+
+@pytest.mark.parametrize("options", [{"out_dtype": "float32"}, {"out_layout": "NHWC"}])
+def test_left_with_outputs_of_another_kind(options: dict[str, str]) -> None:
+    def replaced(**options: str) -> bool:
+        x = relax.Var("x", relax.TensorType((1, 3, 6, 6), "float16"))
+        weight = relax.const(np.zeros((3, 14, 4, 4), "float16"))
+        builder = relax.BlockBuilder()
+        with builder.function("main", [x]):
+            builder.emit_func_output(
+                builder.emit(relax.op.nn.conv2d_transpose(x, weight, strides=2, **options))
+            )
+        after = without_transposed_convolutions(builder.get())
+        return "conv2d_transpose" not in after.script()
+
+    assert replaced()
+    assert not replaced(**options)
 
 
 def test_takes_a_part_of_the_operations(hardware: Hardware) -> None:
