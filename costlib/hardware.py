@@ -13,9 +13,9 @@ import platform
 import re
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from costlib.errors import TargetError
 from costlib.identity import content_id
@@ -28,6 +28,8 @@ _CPUINFO_NAMES = {"sse3": "pni", "bmi": "bmi1", "sse4.1": "sse4_1", "sse4.2": "s
 
 _INSTRUCTION_SETS = re.compile(r"(avx\w*|fma|sse|sse[234]|ssse3|sse4\.[12]|bmi2?|amx\w*)$")
 """LLVM features that are instructions our code may use, not scheduling hints."""
+
+_Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 _CUDA_ARCH = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")
 
@@ -42,11 +44,12 @@ class Hardware(BaseModel):
     model
         The processor as it names itself.
     num_cores
-        Cores (threads) that a program may use; the multiprocessors of a GPU.
+        Cores (threads) that a program may use; the multiprocessors of a GPU; 0 if unknown.
     target
         The TVM target, as the dictionary that ``tvm.target.Target`` takes.
     vector_bits
-        Width of one vector register in bits; of a thread's widest memory access on a GPU.
+        Width of one vector register in bits; of a thread's widest memory access on a GPU; 0 if
+        unknown.
     cache_bytes
         Size of the data caches by level, in bytes, L1 (a GPU's shared memory of one block)
         first; empty if unknown.
@@ -56,10 +59,19 @@ class Hardware(BaseModel):
 
     kind: str
     model: str
-    num_cores: int
+    num_cores: _Count
     target: dict[str, Any]
-    vector_bits: int
-    cache_bytes: tuple[int, ...] = ()
+    vector_bits: _Count
+    cache_bytes: tuple[_Count, ...] = ()
+
+    @field_validator("target")
+    @classmethod
+    def _named(cls, target: dict[str, Any]) -> dict[str, Any]:
+        """The id of a hardware holds these."""
+        for key in ("mcpu", "arch"):
+            if not isinstance(target.get(key, ""), str):
+                raise ValueError(f"{key} is {target[key]!r}; it must be a name")
+        return target
 
     @cached_property
     def hardware_id(self) -> str:

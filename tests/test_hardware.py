@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import os
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from costlib.errors import TargetError
 from costlib.hardware import Hardware, find_hardware, make_target
@@ -44,6 +46,21 @@ def test_round_trip_keeps_the_id(hardware: Hardware) -> None:
 def test_ids_are_fit_for_folder_names(model: str, cores: int) -> None:
     found = Hardware(kind="cpu", model=model, num_cores=cores, target={}, vector_bits=128)
     assert set(found.hardware_id) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"num_cores": -1},
+        {"vector_bits": 2**70},
+        {"cache_bytes": (-1,)},
+        {"target": {"mcpu": {}}},
+        {"target": {"arch": 80}},
+    ],
+)
+def test_what_no_hardware_is(hardware: Hardware, changes: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Hardware.model_validate(hardware.model_dump() | changes)
 
 
 @pytest.mark.parametrize("cores", [-1, 10_000])

@@ -115,7 +115,9 @@ def _seed_generator(folder: Path, dataset: Dataset) -> None:
 
 
 def _seed_log(folder: Path, dataset: Dataset) -> None:
-    export_metaschedule(dataset, folder, hardware_id=most_measured_hardware(dataset))
+    one = sample(dataset.path, folder / "one", 1, 1)
+    export_metaschedule(one, folder, hardware_id=most_measured_hardware(one))
+    shutil.rmtree(one.path)
 
 
 def _seed_steps(folder: Path, dataset: Dataset) -> None:
@@ -176,7 +178,8 @@ def _load_dataset(folder: Path) -> None:
     verify(Dataset.open(folder))
     try:
         summarize(Dataset.open(folder))
-    except pl.exceptions.PolarsError as error:  # Which the command line turns into one line.
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        # Which the command line turns into one line.
         raise DatasetError(str(error).splitlines()[0]) from None
 
 

@@ -92,8 +92,9 @@ def run() -> int:
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
         return _fail(f"{error.strerror or error}{where}", StorageError.exit_code)
-    except Exception as error:
-        if type(error).__module__ != "polars.exceptions":  # Imported only where it is at work.
+    except BaseException as error:
+        # Polars, and what its Rust panics with, which is no Exception; imported only when at work.
+        if type(error).__module__ not in ("polars.exceptions", "pyo3_runtime"):
             raise
         reason = str(error).splitlines()[0]
         return _fail(

@@ -120,7 +120,7 @@ def label_checks(
     yield Check("have a latency that run_secs and the canaries do not give", _marks(wrong))
     hardware = machine.hardware
     if hardware.kind == "cpu" and machine.canary is not None:
-        fastest = _most_per_second(hardware)
+        fastest = _most_per_second(hardware) or math.inf
         pairs = frame.select("workload_id", "latency_s").iter_rows()
         too_fast = [
             latency_s is not None and 0 < latency_s < flops.get(workload, 0.0) / fastest

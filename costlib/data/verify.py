@@ -280,7 +280,7 @@ class _Verifier:
             return None
         try:
             rows = pq.ParquetFile(part, page_checksum_verification=True).read()
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, ValueError, OSError) as error:
             yield self._problem(part, f"is damaged ({first_line(error)})", MEND_PART)
             return None
         frame = pl.DataFrame(rows)

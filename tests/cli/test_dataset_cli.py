@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -69,6 +70,18 @@ def test_a_damaged_part_is_one_line(
     (line,) = capsys.readouterr().err.splitlines()
     assert "a part of the dataset is damaged" in line
     assert "costlib dataset verify" in line
+
+
+def test_a_panic_of_polars_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def panic() -> None:
+        raise pl.exceptions.PanicException("range end index 9 out of range\nmore")
+
+    monkeypatch.setattr("costlib.cli.app.app", panic)
+    assert run_command() == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "(range end index 9 out of range)" in line
 
 
 def test_verify_exits_with_1_and_names_the_part(dataset: Dataset, tmp_path: Path) -> None:

@@ -226,6 +226,14 @@ def test_a_hardware_file_of_another(dataset: Dataset) -> None:
     assert "is damaged" in only_problem(dataset).what
 
 
+def test_a_hardware_of_unknown_width(dataset: Dataset) -> None:
+    unknown = hardware().model_copy(update={"vector_bits": 0})
+    dataset.add_hardware(unknown, CanaryTimes(compute_s=0.001, memory_s=0.001))
+    dataset.append_workloads([workload("w")])
+    dataset.append_measurements(unknown.hardware_id, [measurement(0, workload_id="w")])
+    assert not any("faster than any machine" in problem.what for problem in verify(dataset))
+
+
 @pytest.mark.parametrize("seconds", [0.0, -1.0])
 def test_a_reference_that_is_not_positive(dataset: Dataset, seconds: float) -> None:
     dataset.add_hardware(hardware(), CanaryTimes(compute_s=seconds, memory_s=0.001))
