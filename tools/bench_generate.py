@@ -6,15 +6,16 @@
 For the two heaviest tasks of each held-out network, by the same runner, sides in turns
 (:mod:`search_arms`):
 
-- ``written``: the best 32 of 128 written programs by the cost model, in its order, of those that
-  come to the same code one;
-- ``sampled``: the same of 128 random ones;
+- ``written``: the best 32 of 1,024 written programs by the bundle's models, as
+  ``costlib generate -n 32`` picks them;
+- ``sampled``: the same of 1,024 random ones;
 - ``search``, ``search without``: costlib's search with 32 trials, with the generator and without;
 - ``stock``: MetaSchedule's search, 64 trials. How much it gains after them is told by its longer
   curves of ``bench_search.py``, which may have been measured on a faster or slower day.
 
-What is there is not measured again. The speed of writing is measured against stock's sampling, both
-up to programs that pass the postprocessors. Needs ``pip install -e '.[bench]'``.
+What is there is not measured again. The speed of writing is measured against stock's sampling,
+128 programs each, both up to programs that pass the postprocessors. Needs
+``pip install -e '.[bench]'``.
 """
 
 from __future__ import annotations
@@ -38,16 +39,16 @@ from costlib.hub.bundle import Bundle
 from costlib.hub.scorer import BundleScorer
 from costlib.measure.measurer import Candidate, Measurer
 from costlib.search.config import SearchConfig
-from costlib.search.generate import Writer
+from costlib.search.generate import Writer, pick
 from costlib.space.design_space import DesignSpace
 from costlib.space.vectors import sketch_vectors
-from costlib.tvm_compat.api import structural_key
 from costlib.workloads.task import Task
 
 RESULTS = Path(__file__).parent / "results"
 FOLDER = RESULTS / "generate"
-DRAWN = 128
+DRAWN = 1024
 MEASURED = 32
+TIMED = 128
 STOCK_TRIALS = 64
 BATCH = 4
 COUNTS = (1, 4, 16, 32)
@@ -81,50 +82,49 @@ def main() -> None:
 
 def _case(task: Task, bundle: Bundle, measurer: Measurer, seed: int) -> dict[str, Any]:
     hardware = measurer.hardware
-    space = DesignSpace(task)
-    speed: dict[str, float] = {}
-    valid: dict[str, int] = {}
+    space = DesignSpace(task, num_threads=hardware.num_cores)
+    vectors = sketch_vectors(space, seed)
+    writer = Writer(bundle.require_generator(), task, hardware, vectors)
+    scorer = BundleScorer(bundle, hardware)
 
     def written() -> list[Candidate]:
-        writer = Writer(bundle.require_generator(), task, hardware, sketch_vectors(space, seed))
-        started = time.perf_counter()
-        programs = writer.write_all(DRAWN, np.random.default_rng(seed)).programs
-        candidates = [Candidate(program, space.lower(program)) for program in programs]
-        passed = [one for one in candidates if one.schedule is not None]
-        speed["written"] = len(passed) / (time.perf_counter() - started)
-        valid.update(written=len(programs), passed=len(passed))
-        return passed
+        found = writer.write_all(DRAWN, np.random.default_rng(seed))
+        return pick(found.programs, space, scorer, MEASURED).candidates
 
     def sampled() -> list[Candidate]:
-        started = time.perf_counter()
-        drawn = (Candidate(p, s) for p, s in space.sample(seed) if s is not None)
-        candidates = list(islice(drawn, DRAWN))
-        speed["sampled"] = len(candidates) / (time.perf_counter() - started)
-        return candidates
-
-    def best(make: Callable[[], list[Candidate]]) -> Callable[[], list[Candidate]]:
-        def ranked() -> list[Candidate]:
-            candidates = list({_code(one): one for one in make()}.values())
-            scores = BundleScorer(bundle, hardware)(space, [one.schedule for one in candidates])
-            return [candidates[i] for i in np.argsort(-scores, kind="stable")[:MEASURED]]
-
-        return ranked
+        rng = np.random.default_rng(seed)
+        rows = {name: one.random(-(-DRAWN // len(vectors)), rng) for name, one in vectors.items()}
+        drawn = [program for name, one in vectors.items() for program in one.decode(rows[name])]
+        distinct = list({program.program_id: program for program in drawn}.values())
+        return pick(distinct, space, scorer, MEASURED).candidates
 
     without = SearchConfig(generator=False)
+    speed = _speed(space, writer, seed)
     arms = [
-        Arm("written", _listed(task, best(written), measurer)),
-        Arm("sampled", _listed(task, best(sampled), measurer)),
+        Arm("written", _listed(task, written, measurer)),
+        Arm("sampled", _listed(task, sampled, measurer)),
         Arm("search", ours([task], MEASURED, seed, measurer, bundle, SearchConfig())),
         Arm("search without", ours([task], MEASURED, seed, measurer, bundle, without)),
         Arm("stock", stock([task], STOCK_TRIALS, STOCK_TRIALS, seed, measurer)),
     ]
     result = {"bundle": bundle.manifest.created, "hardware": hardware.hardware_id}
-    return result | raced(arms, [task], measurer) | {"programs_per_s": speed, "programs": valid}
+    return result | raced(arms, [task], measurer) | speed
 
 
-def _code(candidate: Candidate) -> int:
-    assert candidate.schedule is not None, "only valid ones are asked for"
-    return structural_key(candidate.schedule.mod)
+def _speed(space: DesignSpace, writer: Writer, seed: int) -> dict[str, dict[str, float]]:
+    """Return programs per second, and how many of the written ones are valid."""
+    started = time.perf_counter()
+    programs = writer.write_all(TIMED, np.random.default_rng(seed)).programs
+    passed = sum(space.lower(program) is not None for program in programs)
+    wrote_s = time.perf_counter() - started
+    started = time.perf_counter()
+    valid = (schedule for _, schedule in space.sample(seed) if schedule is not None)
+    sampled = sum(1 for _ in islice(valid, TIMED))
+    sampled_s = time.perf_counter() - started
+    return {
+        "programs_per_s": {"written": passed / wrote_s, "sampled": sampled / sampled_s},
+        "programs": {"written": len(programs), "passed": passed},
+    }
 
 
 def _listed(

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from fuzz_loaders import LOADERS, Load, seed_files
+from fuzz_loaders import LOADERS, Load
 
 from costlib.errors import CostlibError
 
@@ -75,6 +75,8 @@ def main() -> None:
     for name in arguments.only:
         seeds = arguments.work / "seeds" / name
         if not seeds.exists():
+            from fuzz_seeds import seed_files  # With it comes all that trains.
+
             seed_files(name, seeds)
         untouched = arguments.work / f"try-{name}"
         _fresh(seeds, untouched)

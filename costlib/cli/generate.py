@@ -46,5 +46,8 @@ def generate(
         (number, f"{program.score:.3f}", program.sketch_id[:8], program.decisions)
         for number, program in enumerate(found.programs, start=1)
     ]
-    title = f"{found.task}: {found.valid} of {found.written} written programs are valid"
+    title = (
+        f"{found.task}: the best of {found.written} written programs; "
+        f"{found.valid} of {found.lowered} are valid"
+    )
     print_table(title, [">", ">score", "sketch", "decisions"], rows)

@@ -1,8 +1,13 @@
-"""Programs written by a bundle's generator: no search, no measuring (TLM, OSDI'24)."""
+"""Programs written by a bundle's generator: no search, no measuring (TLM, OSDI'24).
+
+Writing is cheap, so many are written; the best by the model of schedules are lowered, and the best
+of those by the exact model are what is asked for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +20,7 @@ from costlib.hardware import Hardware
 from costlib.hub.bundle import Bundle
 from costlib.hub.catalog import load_pretrained
 from costlib.hub.scorer import BundleScorer
+from costlib.measure.measurer import Candidate
 from costlib.models.generator import Generator
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
@@ -23,8 +29,11 @@ from costlib.tvm_compat.api import structural_key
 from costlib.workloads import extract_tasks
 from costlib.workloads.task import Task
 
-_WRITTEN = 4
-"""Programs that are written for each one asked for; the cost model picks the best."""
+_WRITTEN = 32
+"""Programs that are written for each one asked for."""
+
+_LOWERED = 8
+"""Of those, so many are lowered."""
 
 
 class RankedProgram(BaseModel):
@@ -45,8 +54,9 @@ class Generated(BaseModel):
     ----------
     task, workload_id
         The task.
-    written, valid
-        How many different programs were written, and how many of them pass TVM's postprocessors.
+    written, lowered, valid
+        How many different programs were written, how many of those were lowered, and how many of
+        those pass TVM's postprocessors.
     programs
         The valid ones with the highest scores, the best first; of those that come to the same
         code one.
@@ -59,6 +69,7 @@ class Generated(BaseModel):
     task: str
     workload_id: str
     written: int
+    lowered: int
     valid: int
     programs: tuple[RankedProgram, ...]
     notice: str | None
@@ -97,7 +108,8 @@ def generate(
     if count < 1:
         raise InputError(f"{count} programs were asked for; it must be at least 1")
     generator = bundle.require_generator()
-    spaces = (DesignSpace(task) for task in extract_tasks(source, hardware))
+    threads = len(os.sched_getaffinity(0))
+    spaces = (DesignSpace(task, num_threads=threads) for task in extract_tasks(source, hardware))
     space = next((space for space in spaces if space.is_tunable), None)
     if space is None:
         raise InputError(f"{source} has nothing to tune")
@@ -106,27 +118,57 @@ def generate(
     found = Writer(generator, task, hardware, vectors).write_all(
         _WRITTEN * count, np.random.default_rng(seed), temperature
     )
-    lowered = [(program, space.lower(program)) for program in found.programs]
-    valid = [(program, schedule) for program, schedule in lowered if schedule is not None]
-    distinct = list({structural_key(schedule.mod): (p, schedule) for p, schedule in valid}.values())
-    scores = BundleScorer(bundle, hardware)(space, [schedule for _, schedule in distinct])
-    order = np.argsort(-scores, kind="stable")[:count]
+    best = pick(found.programs, space, BundleScorer(bundle, hardware), count)
     return Generated(
         task=task.name,
         workload_id=task.workload_id,
         written=len(found.programs),
-        valid=len(valid),
+        lowered=best.lowered,
+        valid=best.valid,
         programs=tuple(
             RankedProgram(
-                program_id=distinct[i][0].program_id,
-                sketch_id=distinct[i][0].sketch_id,
-                decisions=distinct[i][0].decisions_json(),
-                score=float(scores[i]),
+                program_id=candidate.program.program_id,
+                sketch_id=candidate.program.sketch_id,
+                decisions=candidate.program.decisions_json(),
+                score=score,
             )
-            for i in order
+            for candidate, score in zip(best.candidates, best.scores, strict=True)
         ),
         notice=found.notice,
     )
+
+
+@dataclass(frozen=True)
+class Picked:
+    """The best of many programs.
+
+    Attributes
+    ----------
+    lowered, valid
+        How many were lowered, and how many of those pass TVM's postprocessors.
+    candidates, scores
+        Valid ones and their scores, the best first.
+    """
+
+    lowered: int
+    valid: int
+    candidates: list[Candidate]
+    scores: list[float]
+
+
+def pick(
+    programs: Sequence[Program], space: DesignSpace, scorer: BundleScorer, count: int
+) -> Picked:
+    """Pick programs in two stages; of those that come to the same code one."""
+    first = np.argsort(-scorer.first_look(space, programs), kind="stable")[: _LOWERED * count]
+    few = [programs[i] for i in first]
+    lowered = zip(few, space.lower_all(few), strict=True)
+    valid = [(program, schedule) for program, schedule in lowered if schedule is not None]
+    by_code = {structural_key(schedule.mod): Candidate(p, schedule) for p, schedule in valid}
+    distinct = list(by_code.values())
+    scores = scorer(space, [one.schedule for one in distinct])
+    order = np.argsort(-scores, kind="stable")[:count]
+    return Picked(len(few), len(valid), [distinct[i] for i in order], scores[order].tolist())
 
 
 @dataclass(frozen=True)

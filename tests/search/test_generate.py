@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -14,6 +16,7 @@ from costlib.features.language import VOCABULARY
 from costlib.features.version import LANGUAGE_VERSION
 from costlib.hardware import Hardware
 from costlib.hub import Bundle
+from costlib.hub.scorer import BundleScorer
 from costlib.hub.train import train
 from costlib.measure.config import MeasureConfig
 from costlib.measure.simulated import SimulatedDevice, analytic
@@ -22,7 +25,7 @@ from costlib.models.transformer import GeneratorConfig
 from costlib.schema import Origin
 from costlib.search.config import SearchConfig
 from costlib.search.evolution import EvolutionarySearch
-from costlib.search.generate import Writer, Written, generate, load_writer
+from costlib.search.generate import Writer, Written, generate, load_writer, pick
 from costlib.search.run_model import RunModel
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
@@ -92,7 +95,8 @@ def test_a_collection_measures_what_is_written(
 def test_written_programs_are_valid(writing: Bundle, hardware: Hardware, source: str) -> None:
     found = generate(source, writing, hardware, 12)
     assert found.notice is None
-    assert found.valid >= 0.8 * found.written
+    assert found.valid >= 0.8 * found.lowered
+    assert found.lowered == min(8 * 12, found.written)
     assert 6 <= len(found.programs) <= min(12, found.valid)
     scores = [program.score for program in found.programs]
     assert scores == sorted(scores, reverse=True)
@@ -119,6 +123,23 @@ def test_equal_code_is_returned_once(
     found = generate("matmul 64 64 64", writing, hardware, 24)
     assert found.valid == len(schedules)
     assert len(found.programs) == len(code)
+
+
+def test_the_best_at_first_look_are_lowered(bundle: Bundle, hardware: Hardware) -> None:
+    space = DesignSpace(extract_tasks("matmul 64 96 128", hardware)[0])
+    programs = list(
+        {p.program_id: p for p, s in islice(space.sample(0), 60) if s is not None}.values()
+    )
+    scorer = BundleScorer(bundle, hardware)
+    first = scorer.first_look(space, programs)
+    assert len(set(first)) > 10
+    found = pick(programs, space, scorer, 3)
+    assert found.lowered == found.valid == 24 < len(programs)
+    best = {programs[i].program_id for i in np.argsort(-first, kind="stable")[:24]}
+    assert {one.program.program_id for one in found.candidates} <= best
+    assert found.scores == sorted(found.scores, reverse=True)
+    without = BundleScorer(replace(bundle, draft=None), hardware)
+    assert not without.first_look(space, programs).any()
 
 
 def test_what_cannot_be_written_is_drawn(writing: Bundle, hardware: Hardware) -> None:
