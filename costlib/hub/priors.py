@@ -136,7 +136,7 @@ class PriorBank:
         """Read what :meth:`save` wrote."""
         try:
             table = pl.read_parquet(folder / FILE)
-        except (OSError, pl.exceptions.PolarsError) as error:
+        except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             reason = str(error).splitlines()[0]
             raise BundleError(f"{folder} holds no prior bank: {reason}") from None
         if table.schema != SCHEMA:

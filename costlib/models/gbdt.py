@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Self
@@ -194,7 +193,8 @@ class GbdtModel(CostModel):
     def load(cls, folder: Path) -> Self:
         """Read what :meth:`save` wrote."""
         try:
-            model = cls(GbdtConfig(**json.loads((folder / "config.json").read_text())))
+            config = (folder / "config.json").read_bytes()
+            model = cls(GbdtConfig.model_validate_json(config))
             model._booster = load_trees(folder / "model.txt")
         except (OSError, ValueError, lgb.basic.LightGBMError) as error:
             reason = str(error).splitlines()[0]

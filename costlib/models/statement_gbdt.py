@@ -6,7 +6,6 @@ the loss is squared and weighted by the throughput, so that fast programs count 
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Self
 
@@ -90,7 +89,9 @@ class StatementGbdtModel(CostModel):
     def load(cls, folder: Path) -> Self:
         """Read what :meth:`save` wrote."""
         try:
-            model = cls(StatementGbdtConfig(**json.loads((folder / "config.json").read_text())))
+            model = cls(
+                StatementGbdtConfig.model_validate_json((folder / "config.json").read_bytes())
+            )
             model._booster = load_trees(folder / "model.txt")
         except (OSError, ValueError, lgb.basic.LightGBMError) as error:
             reason = str(error).splitlines()[0]

@@ -42,7 +42,7 @@ class Memory:
         try:
             tables = [pl.read_parquet(part) for part in sorted(self._folder.glob("part-*"))]
             table = pl.concat([pl.DataFrame(schema=SCHEMA), *tables])
-        except (OSError, pl.exceptions.PolarsError) as error:
+        except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             reason = str(error).splitlines()[0]
             raise DatasetError(
                 f"{self._folder} is no memory of tuning runs: {reason}; remove the part"

@@ -189,14 +189,6 @@ def test_part_fault(tmp_path: Path) -> None:
             parts.check_part(part, SCHEMA)
 
 
-def test_a_part_with_a_hole(tmp_path: Path) -> None:
-    rows = [ROW | {"seconds": number / 7} for number in range(999)]
-    part = parts.write_part(tmp_path, table(*rows), SCHEMA)
-    whole = part.read_bytes()
-    part.write_bytes(whole[:4] + whole[600:])
-    assert parts.part_fault(part, SCHEMA) == "is damaged (a column lies outside of the file)"
-
-
 def test_a_column_whose_name_is_no_text(tmp_path: Path) -> None:
     part = parts.write_part(tmp_path, table(), SCHEMA)
     part.write_bytes(part.read_bytes().replace(b"seconds", b"\x84econds"))

@@ -5,7 +5,8 @@ becomes an :class:`~costlib.data.importers.record.ImportedRecord`, by the reader
 
 - :mod:`~costlib.data.importers.metaschedule`: databases, JSON or SQLite, of any TVM since 0.9.
   Modules and traces of older ones are translated (:mod:`~costlib.data.importers.graph`,
-  :mod:`~costlib.data.importers.script`, :mod:`~costlib.data.importers.traces`) and replayed;
+  :mod:`~costlib.data.importers.script`, :mod:`~costlib.data.importers.traces`) and replayed, in a
+  process of their own (:mod:`~costlib.data.importers.child`);
 - :mod:`~costlib.data.importers.ansor` and :mod:`~costlib.data.importers.autotvm`: sequences of
   steps. There is no module to lower, but models of schedule sequences need none.
 
@@ -22,8 +23,8 @@ from typing import Any
 
 from costlib.data.importers.ansor import is_ansor, read_ansor
 from costlib.data.importers.autotvm import is_autotvm, read_autotvm
+from costlib.data.importers.child import ChildDatabaseReader
 from costlib.data.importers.files import find_files, is_metaschedule, is_workload, read_entries
-from costlib.data.importers.metaschedule import DatabaseReader
 from costlib.data.importers.record import ImportedRecord, SkippedRecordError
 from costlib.data.importers.report import FileReport, ImportReport
 from costlib.data.importers.writer import ImportWriter
@@ -87,9 +88,9 @@ def import_logs(
 class _FileReader:
     """Gives each entry of one file to the reader of its format."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, database: ChildDatabaseReader) -> None:
         self.formats: set[str] = set()
-        self._database = DatabaseReader(file)
+        self._database = database
         self._made = datetime.fromtimestamp(file.stat().st_mtime, UTC)
 
     def read(self, entry: Any) -> ImportedRecord | None:
@@ -116,24 +117,25 @@ def _import_file(file: Path, writer: ImportWriter) -> FileReport:
     records = imported = failed = 0
     writer.begin_log()
     try:
-        reader = _FileReader(file)
-        for entry in read_entries(file):
-            records += 1
-            try:
-                record = reader.read(entry)
-            except SkippedRecordError as error:
-                skipped[error.reason] += 1
-                continue
-            except _MALFORMED:
-                skipped["the record is malformed"] += 1
-                continue
-            if record is None:
-                records -= 1
-            elif writer.add(record):
-                imported += 1
-                failed += record.outcome.status is not Status.OK
-            else:
-                skipped[ALREADY_THERE] += 1
+        with ChildDatabaseReader(file) as database:
+            reader = _FileReader(file, database)
+            for entry in read_entries(file):
+                records += 1
+                try:
+                    record = reader.read(entry)
+                except SkippedRecordError as error:
+                    skipped[error.reason] += 1
+                    continue
+                except _MALFORMED:
+                    skipped["the record is malformed"] += 1
+                    continue
+                if record is None:
+                    records -= 1
+                elif writer.add(record):
+                    imported += 1
+                    failed += record.outcome.status is not Status.OK
+                else:
+                    skipped[ALREADY_THERE] += 1
         formats = sorted(reader.formats)
     except PermissionError:
         formats, skipped = [], Counter({"no permission to read it": 1})

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import sqlite3
+import time
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
@@ -16,6 +18,7 @@ import tvm_ffi
 from costlib.data.dataset import Dataset
 from costlib.data.export import RECORDS, WORKLOADS, export_metaschedule
 from costlib.data.importers import ALREADY_THERE, import_logs
+from costlib.data.importers.metaschedule import DatabaseReader
 from costlib.data.importers.traces import translate_trace
 from costlib.errors import InputError, UnknownNameError
 from costlib.space.design_space import DesignSpace
@@ -229,6 +232,30 @@ def test_damaged_databases(database: Path, tmp_path: Path) -> None:
     assert len(Dataset.open(tmp_path / "ds").scan("workloads").collect()) == 1
     assert import_logs([logs], tmp_path / "ds").skipped[ALREADY_THERE] == 2
     assert second != first
+
+
+def test_records_that_crash_tvm(database: Path, tmp_path: Path) -> None:
+    records = entries(database / RECORDS)
+    instructions = records[1][1][0][0]
+    place = next(i for i, one in enumerate(instructions) if one[0] == "GetSBlock")
+    instructions[place][2][0] = None
+    logs = shutil.copytree(database, tmp_path / "logs")
+    (logs / RECORDS).write_text("".join(json.dumps(record) + "\n" for record in records))
+    report = import_logs([logs], tmp_path / "ds")
+    assert report.skipped == {"TVM crashes on it": 1}
+    assert report.imported == 5
+
+
+def test_records_that_tvm_hangs_on(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hang(*_: object) -> None:
+        time.sleep(100)
+
+    monkeypatch.setattr(DatabaseReader, "read", hang)
+    monkeypatch.setattr("costlib.data.importers.child._MOST_SECS", 0.1)
+    report = import_logs([database], tmp_path / "ds")
+    assert report.skipped == {"TVM takes too long for it": 6}
 
 
 def test_code_in_a_module_is_not_executed(tmp_path: Path) -> None:
