@@ -47,7 +47,7 @@ class UnknownNameError(InputError, LookupError):
             if self.nearest
             else f"known: {', '.join(self.known)}"
         )
-        super().__init__(f"unknown {what} '{name}'; {hint}")
+        super().__init__(f"unknown {what} {name!r}; {hint}")
 
 
 class UnsupportedModelError(InputError):

@@ -25,3 +25,4 @@ def test_unknown_name_suggests_the_nearest() -> None:
 
 def test_unknown_name_lists_all_if_none_is_near() -> None:
     assert str(UnknownNameError("model", "zzz", ["b", "a"])) == "unknown model 'zzz'; known: a, b"
+    assert "\n" not in str(UnknownNameError("model", "a\nb", ["b"]))
