@@ -111,9 +111,11 @@ def _load_messages(folder: Path) -> None:
 
 
 def _load_network(folder: Path) -> None:
+    """TVM's JSON, an ONNX model or a program of PyTorch, whichever is there."""
     from costlib.workloads import load_network
 
-    load_network(folder / "network.json")
+    (file,) = folder.glob("network.*")
+    load_network(file)
 
 
 def _load_result(folder: Path) -> None:
@@ -144,5 +146,7 @@ LOADERS: dict[str, Load] = {
     "metaschedule": _load_log,
     "messages": _load_messages,
     "network": _load_network,
+    "onnx": _load_network,
+    "torch": _load_network,
     "result": _load_result,
 }

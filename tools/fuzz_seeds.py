@@ -142,6 +142,26 @@ def _seed_network(folder: Path, dataset: Dataset) -> None:
     (folder / "network.json").write_text(tvm.ir.save_json(module))
 
 
+def _seed_onnx(folder: Path, dataset: Dataset) -> None:
+    import onnx
+    from onnx import TensorProto, helper
+
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 8]) for name in "xy")
+    weights = helper.make_tensor("w", TensorProto.FLOAT, [8, 8], [n / 64 for n in range(64)])
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Relu", ["h"], ["y"])]
+    graph = helper.make_graph(nodes, "small", [x], [y], [weights])
+    opset = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opset), str(folder / "network.onnx"))
+
+
+def _seed_torch(folder: Path, dataset: Dataset) -> None:
+    import torch
+
+    layers = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())
+    program = torch.export.export(layers, (torch.zeros(4, 8),))
+    torch.export.save(program, folder / "network.pt2")
+
+
 def _seed_result(folder: Path, dataset: Dataset) -> None:
     from costlib.search.tune import tune
 
@@ -161,5 +181,7 @@ _SEEDS: dict[str, Callable[[Path, Dataset], None]] = {
     "metaschedule": _seed_log,
     "messages": _seed_messages,
     "network": _seed_network,
+    "onnx": _seed_onnx,
+    "torch": _seed_torch,
     "result": _seed_result,
 }
