@@ -11,7 +11,7 @@ import pyarrow as pa
 from costlib.data.parts import storage_errors, write_part
 from costlib.errors import DatasetError
 from costlib.hardware import Hardware
-from costlib.hub.priors import SCHEMA, PriorBank, flat_extents
+from costlib.hub.priors import SCHEMA, PriorBank, flat_extents, read_table
 from costlib.search.strategy import Strategy
 
 _PER_TASK = 4
@@ -40,9 +40,9 @@ class Memory:
             A part is damaged.
         """
         try:
-            tables = [pl.read_parquet(part) for part in sorted(self._folder.glob("part-*"))]
+            tables = [read_table(part) for part in sorted(self._folder.glob("part-*"))]
             table = pl.concat([pl.DataFrame(schema=SCHEMA), *tables])
-        except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        except (OSError, ValueError, pl.exceptions.PolarsError) as error:
             reason = str(error).splitlines()[0]
             raise DatasetError(
                 f"{self._folder} is no memory of tuning runs: {reason}; remove the part"
