@@ -207,8 +207,8 @@ def _generate(result: dict[str, Any]) -> list[str]:
         "`python tools/bench_generate.py`, on the two heaviest tasks of each held-out network: "
         "throughput of the best of so many measured programs relative to stock MetaSchedule's "
         "after 64 trials of the same race, and after 200 and 1,000 by what its recorded curves "
-        "gain beyond 64; geometric means. *Written* and *sampled*: the first by the cost model of "
-        "128 that the generator wrote, or that were drawn at random.",
+        "gain beyond 64; geometric means. *Written* and *sampled*: the first by the bundle's "
+        "models of 1,024 that the generator wrote, or that were drawn at random.",
     ]
     for trials in ("64", "200", "1000"):
         rows = [
