@@ -4,11 +4,11 @@
     python tools/fuzz.py --work /tmp/fuzz --only bundle --inputs 1000
 
 Writes ``tools/results/fuzz.json`` and goes on where it was stopped; one process for each loader may
-work at once. An input is a small valid set
-of files with one of them changed: bytes replaced, cut out, put in, the end cut off; in JSON a value
-exchanged for one that hurts; in parquet a column. It is read in another process with limits on
-time and memory. What is read without complaint is fine, and so is one of costlib's errors of one
-line; everything else is a finding.
+work at once. An input is a small valid set of files with one of them changed: bytes replaced, cut
+out, put in, the end cut off; in JSON, also that of PyTorch's programs, a value exchanged for one
+that hurts; in parquet a column. It is read in another process with limits on time and memory. What
+is read without complaint is fine, and so is one of costlib's errors of one line; everything else is
+a finding.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import struct
 import subprocess
 import sys
 import time
+import zipfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -161,7 +162,12 @@ def _read(load: Load, folder: Path) -> str:
 def _change(folder: Path, rng: np.random.Generator) -> None:
     files = sorted(file for file in folder.rglob("*") if file.is_file())
     file = files[rng.integers(len(files))]
-    ways = {".json": _change_json, ".parquet": _change_column, ".safetensors": _change_header}
+    ways = {
+        ".json": _change_json,
+        ".parquet": _change_column,
+        ".safetensors": _change_header,
+        ".pt2": _change_program,
+    }
     way = ways.get(file.suffix)
     if way is None or rng.random() < 0.5 or not way(file, rng):
         _change_bytes(file, rng)
@@ -256,6 +262,17 @@ def _change_header(file: Path, rng: np.random.Generator) -> bool:
     (length,) = struct.unpack("<Q", content[:8])
     header = json.dumps(_with_nasty(json.loads(content[8 : 8 + length]), rng)).encode()
     file.write_bytes(struct.pack("<Q", len(header)) + header + content[8 + length :])
+    return True
+
+
+def _change_program(file: Path, rng: np.random.Generator) -> bool:
+    with zipfile.ZipFile(file) as archive:
+        content = {entry: archive.read(entry) for entry in archive.namelist()}
+    (program,) = (entry for entry in content if entry.endswith("models/model.json"))
+    content[program] = json.dumps(_with_nasty(json.loads(content[program]), rng)).encode()
+    with zipfile.ZipFile(file, "w") as archive:
+        for entry, data in content.items():
+            archive.writestr(entry, data)
     return True
 
 

@@ -7,13 +7,15 @@ only tidies up, and whoever comes next finishes that where it was interrupted.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import TypeAdapter
 
 from costlib.data.parts import COMPACTED, PART_PATTERN, REPLACES, storage_errors, sync_folder
+
+_names = TypeAdapter(list[str])
 
 
 def list_parts(folder: Path) -> list[Path]:
@@ -55,7 +57,6 @@ def _replaced(parts: list[Path]) -> set[str]:
 def _replaces(part: Path) -> list[str]:
     try:
         metadata = pq.read_metadata(part).metadata or {}
-    except (pa.ArrowException, OSError):
+        return _names.validate_json(metadata.get(REPLACES.encode(), b"[]"))
+    except (pa.ArrowException, ValueError, OSError):
         return []  # Damaged, which whoever reads it will find out.
-    names: list[str] = json.loads(metadata.get(REPLACES.encode(), b"[]"))
-    return names

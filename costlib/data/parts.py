@@ -182,7 +182,7 @@ def read_part(part: Path, schema: pa.Schema) -> pa.Table:
     """
     check_part(part, schema)
     try:
-        rows = pq.ParquetFile(part, page_checksum_verification=True).read()
+        rows = read_table(part)
         columns = [
             rows[field.name] if field.name in rows.column_names else pa.nulls(len(rows), field.type)
             for field in schema
@@ -190,6 +190,30 @@ def read_part(part: Path, schema: pa.Schema) -> pa.Table:
         return pa.table(columns, names=schema.names).cast(schema)
     except (pa.ArrowException, ValueError, OSError) as error:
         raise DatasetError(f"{part} is damaged ({first_line(error)}); {MEND_PART}") from error
+
+
+def read_table(file: Path, columns: list[str] | None = None) -> pa.Table:
+    """Read a parquet file by Arrow, whose readers survive damage that ends polars.
+
+    Parameters
+    ----------
+    file
+        The file.
+    columns
+        Those to read, all by default.
+
+    Raises
+    ------
+    OSError, ValueError
+        It is damaged, a checksum does not hold, or text in it is no UTF-8.
+    """
+    try:
+        # A plain file: the dataset reader would add a column for the folder's hardware.
+        table = pq.ParquetFile(file, page_checksum_verification=True).read(columns=columns)
+        table.validate(full=True)
+    except pa.ArrowException as error:
+        raise ValueError(str(error)) from None
+    return table
 
 
 def check_part(part: Path, schema: pa.Schema) -> None:

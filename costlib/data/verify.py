@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
 from costlib.data import checks
@@ -19,7 +17,7 @@ from costlib.data.drift import CanaryDays
 from costlib.data.heldout import leaked
 from costlib.data.listing import replaced_parts
 from costlib.data.manifest import HardwareFile, read_hardware
-from costlib.data.parts import MEND_PART, first_line, part_fault
+from costlib.data.parts import MEND_PART, first_line, part_fault, read_table
 from costlib.errors import DatasetError
 from costlib.schema import PARTITIONED, TABLES, Language
 
@@ -279,11 +277,10 @@ class _Verifier:
             yield self._problem(part, fault, MEND_PART)
             return None
         try:
-            rows = pq.ParquetFile(part, page_checksum_verification=True).read()
-        except (pa.ArrowException, ValueError, OSError) as error:
+            frame = pl.DataFrame(read_table(part))
+        except (ValueError, OSError) as error:
             yield self._problem(part, f"is damaged ({first_line(error)})", MEND_PART)
             return None
-        frame = pl.DataFrame(rows)
         required = [field.name for field in schema if not field.nullable]
         empty = [n for n in required if n not in frame.columns or frame[n].null_count()]
         if empty:

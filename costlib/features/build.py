@@ -71,7 +71,7 @@ def build_features(
             build.total,
             f" ({build.error})" if build.error else "",
         )
-    return FeatureStore(dataset, hardware_id)
+    return store
 
 
 def _count_missing(dataset: Dataset, hardware_id: str, store: FeatureStore) -> dict[str, int]:

@@ -1,12 +1,11 @@
 """The features of a dataset's programs on disk, and their way into arrays. Knows nothing of TVM.
 
-``features/<version>/hardware=<id>/part-*.parquet`` is derived data: it may be deleted at any time;
-:mod:`costlib.features.build` computes what is missing. A part holds programs of one task.
+``features/<version>/hardware=<id>/workload=<id>/part-*.parquet`` is derived data: it may be deleted
+at any time; :mod:`costlib.features.build` computes what is missing.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,10 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from costlib.data.dataset import Dataset
-from costlib.data.parts import MEND_PART, PART_PATTERN, first_line, write_part
+from costlib.data.parts import MEND_PART, PART_PATTERN, first_line, read_table, write_part
 from costlib.errors import DatasetError
 from costlib.features.batch import Floats, Integers
 from costlib.features.version import FEATURE_VERSION
@@ -25,7 +23,6 @@ from costlib.features.version import FEATURE_VERSION
 SCHEMA = pa.schema(
     [
         pa.field("program_id", pa.string(), nullable=False),
-        pa.field("workload_id", pa.string(), nullable=False),
         pa.field("num_stores", pa.int32(), nullable=False),
         # Bytes, not a list: parquet brings them back four times as fast.
         pa.field("stores", pa.binary(), nullable=False),
@@ -57,11 +54,6 @@ class FeatureStore:
 
     def __init__(self, dataset: Dataset, hardware_id: str) -> None:
         self.folder = dataset.path / "features" / FEATURE_VERSION / f"hardware={hardware_id}"
-        self._parts: dict[str, list[Path]] = defaultdict(list)
-        for part in sorted(self.folder.glob(PART_PATTERN)):
-            workload_id = _workload_of(part)
-            if workload_id is not None:
-                self._parts[workload_id].append(part)
 
     def known(self, workload_id: str) -> pl.DataFrame:
         """Return ``program_id`` and ``num_stores`` of a task's programs, each once."""
@@ -85,7 +77,7 @@ class FeatureStore:
             float32 `s x d` and int64 `n + 1`, as in
             :class:`costlib.features.batch.FeatureBatch`; float32 `n x k`.
         """
-        table = self._read(workload_id, SCHEMA.names[:1] + SCHEMA.names[2:])
+        table = self._read(workload_id, SCHEMA.names)
         rows = pl.DataFrame(table.select(["program_id", "num_stores"])).with_row_index("row")
         chosen = pl.DataFrame({"program_id": program_ids}).join(
             rows.unique("program_id", keep="first"), on="program_id", maintain_order="left"
@@ -103,7 +95,8 @@ class FeatureStore:
 
     def _read(self, workload_id: str, columns: list[str]) -> pa.Table:
         schema = pa.schema([SCHEMA.field(name) for name in columns])
-        tables = [_read_part(part, columns) for part in self._parts.get(workload_id, [])]
+        parts = sorted(_folder(self.folder, workload_id).glob(PART_PATTERN))
+        tables = [_read_part(part, columns) for part in parts]
         return pa.concat_tables([schema.empty_table(), *(t.cast(schema) for t in tables)])
 
 
@@ -141,30 +134,21 @@ def append_features(
             raise DatasetError(f"program {program_id} has a feature that is no finite number")
     columns = {
         "program_id": list(program_ids),
-        "workload_id": [workload_id] * len(program_ids),
         "num_stores": [0 if program is None else len(program.stores) for program in features],
         "stores": [b"" if p is None else p.stores.astype("<f4").tobytes() for p in features],
         "nests": [b"" if p is None else p.nests.astype("<f4").tobytes() for p in features],
     }
-    write_part(folder, pa.table(columns), SCHEMA, scratch)
+    write_part(_folder(folder, workload_id), pa.table(columns), SCHEMA, scratch)
 
 
-def _workload_of(part: Path) -> str | None:
-    """Return whose features a part holds, ``None`` if an older costlib laid it out."""
-    try:
-        metadata = pq.read_metadata(part)
-    except (OSError, pa.ArrowException) as error:
-        raise DatasetError(f"{part} is damaged: {first_line(error)}; {MEND_PART}") from error
-    if metadata.schema.names != SCHEMA.names or metadata.num_rows == 0:
-        return None
-    return str(metadata.row_group(0).column(SCHEMA.names.index("workload_id")).statistics.min)
+def _folder(folder: Path, workload_id: str) -> Path:
+    return folder / f"workload={workload_id}"
 
 
 def _read_part(part: Path, columns: list[str]) -> pa.Table:
     try:
-        # A plain file: the dataset reader would add a column for the folder's hardware.
-        return pq.ParquetFile(part, page_checksum_verification=True).read(columns=columns)
-    except (OSError, pa.ArrowException) as error:
+        return read_table(part, columns)
+    except (OSError, ValueError) as error:
         raise DatasetError(f"{part} is damaged: {first_line(error)}; {MEND_PART}") from error
 
 

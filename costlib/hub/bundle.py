@@ -286,7 +286,7 @@ def read_manifest(path: Path) -> Manifest:
         raise BundleError(f"{file} cannot be read: {error}") from None
     if version != FORMAT_VERSION:
         raise BundleError(
-            f"{path} is a bundle of format {version}, this costlib reads {FORMAT_VERSION}; "
+            f"{path} is a bundle of format {version!r}, this costlib reads {FORMAT_VERSION}; "
             "train it again or install the costlib that made it"
         )
     try:
@@ -303,7 +303,7 @@ def read_manifest(path: Path) -> Manifest:
     for name in manifest.files:
         relative = PurePosixPath(name)
         if relative.is_absolute() or ".." in relative.parts:
-            raise BundleError(f"{file} names a file outside the bundle: {name}")
+            raise BundleError(f"{file} names a file outside the bundle: {name!r}")
     return manifest
 
 

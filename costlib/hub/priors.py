@@ -15,9 +15,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 
+from costlib.data.parts import read_table
 from costlib.errors import BundleError
 
 FILE = "priors.parquet"
@@ -137,27 +136,13 @@ class PriorBank:
     def load(cls, folder: Path) -> Self:
         """Read what :meth:`save` wrote."""
         try:
-            table = read_table(folder / FILE)
-        except (OSError, ValueError) as error:
+            table = pl.DataFrame(read_table(folder / FILE))
+        except (OSError, ValueError, pl.exceptions.PolarsError) as error:
             reason = str(error).splitlines()[0]
             raise BundleError(f"{folder} holds no prior bank: {reason}") from None
         if table.schema != SCHEMA:
             raise BundleError(f"{folder} holds no prior bank: its columns are others")
         return cls(table)
-
-
-def read_table(file: Path) -> pl.DataFrame:
-    """Read a table by Arrow: there are damaged ones that polars does not survive.
-
-    Raises
-    ------
-    OSError, ValueError
-        It cannot be read.
-    """
-    try:
-        return pl.DataFrame(pq.ParquetFile(file).read())
-    except (pa.ArrowException, pl.exceptions.PolarsError) as error:
-        raise ValueError(str(error)) from None
 
 
 def similarity(one: Sequence[int], other: Sequence[int]) -> float:

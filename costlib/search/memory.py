@@ -8,10 +8,10 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from costlib.data.parts import storage_errors, write_part
+from costlib.data.parts import read_table, storage_errors, write_part
 from costlib.errors import DatasetError
 from costlib.hardware import Hardware
-from costlib.hub.priors import SCHEMA, PriorBank, flat_extents, read_table
+from costlib.hub.priors import SCHEMA, PriorBank, flat_extents
 from costlib.search.strategy import Strategy
 
 _PER_TASK = 4
@@ -40,7 +40,8 @@ class Memory:
             A part is damaged.
         """
         try:
-            tables = [read_table(part) for part in sorted(self._folder.glob("part-*"))]
+            parts = sorted(self._folder.glob("part-*"))
+            tables = [pl.DataFrame(read_table(part)) for part in parts]
             table = pl.concat([pl.DataFrame(schema=SCHEMA), *tables])
         except (OSError, ValueError, pl.exceptions.PolarsError) as error:
             reason = str(error).splitlines()[0]

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costlib.data import parts
+from costlib.data.listing import list_parts
 from costlib.errors import DatasetError, StorageError
 
 SCHEMA = pa.schema(
@@ -193,3 +195,22 @@ def test_a_column_whose_name_is_no_text(tmp_path: Path) -> None:
     part = parts.write_part(tmp_path, table(), SCHEMA)
     part.write_bytes(part.read_bytes().replace(b"seconds", b"\x84econds"))
     assert "is damaged ('utf-8' codec" in (parts.part_fault(part, SCHEMA) or "")
+
+
+def test_text_that_is_no_utf8(tmp_path: Path) -> None:
+    """Which ends polars."""
+    names = pa.array([b"\xff\xfe"]).cast(pa.string(), safe=False)
+    pq.write_table(pa.table({"name": names}), tmp_path / "part-0.parquet")
+    with pytest.raises(ValueError, match="UTF8"):
+        parts.read_table(tmp_path / "part-0.parquet")
+    sound = pa.table({"name": ["a"], "seconds": [1.0]})
+    pq.write_table(sound, tmp_path / "part-1.parquet")
+    assert parts.read_table(tmp_path / "part-1.parquet", ["name"]).to_pylist() == [{"name": "a"}]
+
+
+@pytest.mark.parametrize("names", ["{", '"part-0.parquet"', "[0]"])
+def test_a_compacted_part_that_does_not_say_what_it_replaces(tmp_path: Path, names: str) -> None:
+    sound = parts.write_part(tmp_path, table(), SCHEMA)
+    odd = tmp_path / f"part-9{parts.COMPACTED}"
+    pq.write_table(table().replace_schema_metadata({parts.REPLACES: names}), odd)
+    assert list_parts(tmp_path) == [sound, odd]

@@ -44,7 +44,7 @@ def start_builder(dataset: Dataset, hardware: Hardware) -> subprocess.Popen[byte
 
 
 def parts(dataset: Dataset, hardware: Hardware) -> list[Path]:
-    return list(FeatureStore(dataset, hardware.hardware_id).folder.glob("part-*"))
+    return list(FeatureStore(dataset, hardware.hardware_id).folder.rglob("part-*"))
 
 
 def content(dataset: Dataset, hardware: Hardware) -> dict[str, ProgramFeatures]:
@@ -128,9 +128,7 @@ def test_processes_build_bounded_parts_of_one_task(
     monkeypatch.setattr(build, "_JOB_PROGRAMS", JOB_PROGRAMS)
     build_features(copy, hardware.hardware_id)
     for part in parts(copy, hardware):
-        table = pq.ParquetFile(part).read()
-        assert 0 < len(table) <= JOB_PROGRAMS
-        assert len(set(table["workload_id"].to_pylist())) == 1
+        assert 0 < pq.read_metadata(part).num_rows <= JOB_PROGRAMS
     assert_same(content(copy, hardware), expected)
 
 

@@ -66,9 +66,11 @@ def test_a_missing_file_is_refused(bundle_copy: Path) -> None:
     ("key", "value", "message"),
     [
         ("format_version", 99, "format 99, this costlib reads 1"),
+        ("format_version", "é\n", r"format 'é\\n'"),
         ("feature_version", "older", "trained on features 'older'"),
         ("files", {"../../etc/passwd": "0"}, "outside the bundle"),
         ("files", {"/etc/passwd": "0"}, "outside the bundle"),
+        ("files", {"../\n": "0"}, r"outside the bundle: '../\\n'"),
         ("model_kind", "gbd", "did you mean gbdt"),
         ("hardware", "none", "damaged"),
         ("surprise", 1, "damaged"),

@@ -14,6 +14,7 @@ from typing import Any
 from costlib.errors import InputError, UnsupportedModelError
 from costlib.tvm_compat import relax
 from costlib.workloads.importers.signature import input_specs
+from costlib.workloads.importers.torch_archive import data_of
 from costlib.workloads.network import InputSpec, Network, TorchReference
 
 _FORCE_DATA_ALONE = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
@@ -77,21 +78,19 @@ def import_program(program: Any, name: str, highs: Sequence[int] = ()) -> Networ
     table = torch.export.default_decompositions()
     table.pop(torch.ops.aten.linear.default, None)
     table.pop(torch.ops.aten.matmul.default, None)
-    with _quiet():
-        lowered = program.run_decompositions(table)
-        try:
+    try:
+        with _quiet():
             mod = from_exported_program(
-                lowered,
+                program.run_decompositions(table),
                 unwrap_unit_return_tuple=True,
                 run_ep_decomposition=False,
                 custom_convert_map=_CONVERTERS,
             )
-        except Exception as error:
-            reason = str(error).strip().splitlines()[-1]
-            raise UnsupportedModelError(
-                f"{name}: TVM cannot import this program: {reason}"
-            ) from None
-    return Network(name, mod, input_specs(mod, name, highs), TorchReference(program.module()))
+        reference = TorchReference(program.module())
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+        raise UnsupportedModelError(f"{name}: TVM cannot import this program: {reason}") from None
+    return Network(name, mod, input_specs(mod, name, highs), reference)
 
 
 def import_saved(path: Path) -> Network:
@@ -108,7 +107,7 @@ def import_saved(path: Path) -> Network:
 
     try:
         with _quiet(), _data_alone():
-            program = torch.export.load(path)
+            program = torch.export.load(data_of(path))
     except Exception as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise InputError(f"{path}: not a saved torch.export program: {reason}") from None

@@ -1,0 +1,107 @@
+"""PyTorch's saved programs (``.pt2``), reduced to data.
+
+``torch.export.load`` makes Python source of names, symbolic extents and guards, and executes it;
+it calls whatever function of PyTorch a file names, imports the modules that its types name, and
+loads the shared libraries that come with it (``torch/export/pt2_archive/_package.py``,
+``torch/_export/serde/serialize.py``, ``torch/utils/_pytree.py``, all of torch 2.13).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+_PROGRAM = "models/model.json"
+_ENTRIES = re.compile(
+    r"archive_format|archive_version|byteorder|\.data/\w+|models/model\.json"
+    r"|data/weights/\w+(\.json)?|data/constants/(model_constants_config\.json|tensor_\w+)"
+    r"|data/sample_inputs/model\.pt"
+)
+_CALLS = re.compile(
+    r"torch\.ops\.(aten(?!\.(save|from_file)\b)|prims|torchvision)\.[a-z_]\w*\.\w+"
+    r"|torch\.ops\.higher_order\.wrap_with_(autocast|set_grad_enabled)"
+    r"|_operator\.\w+|math\.\w+|torch\.sym_\w+",
+    re.ASCII,
+)
+_PLAIN = re.compile(r"[\w.+-]*", re.ASCII)
+"""Text that calls nothing, whatever it is made part of."""
+_IMPORTING = {"__enum__", "default_factory_module"}
+_QUOTED = {"as_string", "as_strings"}
+
+
+def data_of(path: Path) -> io.BytesIO:
+    """Copy a saved program with nothing in it that loading would execute.
+
+    Parameters
+    ----------
+    path
+        What ``torch.export.save`` wrote.
+
+    Returns
+    -------
+    io.BytesIO
+        For ``torch.export.load``. Where the source of each operator was, and guards, are left
+        out, as is all that is no part of a program.
+
+    Raises
+    ------
+    ValueError
+        There is something in it that loading would execute, or its extents are dynamic.
+    Exception
+        Whatever :mod:`zipfile` and :mod:`json` raise for damaged files.
+    """
+    copy = io.BytesIO()
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(copy, "w") as data:
+        entries = archive.infolist()
+        if sum(entry.file_size for entry in entries) > path.stat().st_size:
+            raise ValueError("it is compressed, which PyTorch's own files are not")
+        for entry in entries:
+            name = entry.filename.partition("/")[2]
+            if name == _PROGRAM:
+                data.writestr(entry.filename, json.dumps(_checked(json.loads(archive.read(entry)))))
+            elif _ENTRIES.fullmatch(name):
+                data.writestr(entry.filename, archive.read(entry))
+    copy.seek(0)
+    return copy
+
+
+def _checked(program: dict[str, Any]) -> dict[str, Any]:
+    program["guards_code"] = []
+    _check(program)
+    return program
+
+
+def _check(value: Any) -> None:
+    """Raise ``ValueError`` at the first text that loading would execute."""
+    if isinstance(value, list):
+        for item in value:
+            _check(item)
+    elif isinstance(value, dict):
+        if "metadata" in value:
+            value["metadata"] = {}
+        for key, item in value.items():
+            _check_text(key)
+            if key in _IMPORTING:
+                raise ValueError(f"it imports modules: '{key}'")
+            if key == "expr_str":
+                raise ValueError("its extents are dynamic; export it without dynamic_shapes")
+            if key == "target" and isinstance(item, str) and not _CALLS.fullmatch(item):
+                raise ValueError(f"it calls {item!r}")
+            if key not in _QUOTED:
+                _check(item)
+    elif isinstance(value, str):
+        _check_text(value)
+
+
+def _check_text(text: str) -> None:
+    """Take plain text, or JSON of nothing else: that is how types of arguments are saved."""
+    if not _PLAIN.fullmatch(text):
+        try:
+            content = json.loads(text)
+        except ValueError:
+            raise ValueError(f"a name is none: {text[:80]!r}") from None
+        _check(content)
