@@ -144,6 +144,7 @@ LOADERS: dict[str, Load] = {
     "plan": _load_plan,
     "steps": _load_log,
     "metaschedule": _load_log,
+    "sqlite": _load_log,
     "messages": _load_messages,
     "network": _load_network,
     "onnx": _load_network,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
 from costlib.data.dataset import Dataset
-from costlib.data.export import export_metaschedule
+from costlib.data.export import RECORDS, WORKLOADS, export_metaschedule
 from costlib.data.sample import sample
 from costlib.hub.bundle import HardwareEntry, TrainedOn, save_bundle
 from costlib.hub.collect_priors import collect_priors
@@ -96,6 +98,20 @@ def _seed_log(folder: Path, dataset: Dataset) -> None:
     shutil.rmtree(one.path)
 
 
+def _seed_sqlite(folder: Path, dataset: Dataset) -> None:
+    _seed_log(folder, dataset)
+    workload, record = (json.loads((folder / f).read_text()) for f in (WORKLOADS, RECORDS))
+    shutil.rmtree(folder)
+    folder.mkdir()
+    with closing(sqlite3.connect(folder / "log.sqlite")) as database:
+        database.execute("CREATE TABLE workload (shash, mod)")
+        database.execute("INSERT INTO workload VALUES (?, ?)", workload)
+        database.execute("CREATE TABLE tuning_record (workload_index, trace, run_secs, target)")
+        values = [record[0], *map(json.dumps, record[1][:3])]
+        database.execute("INSERT INTO tuning_record VALUES (?, ?, ?, ?)", values)
+        database.commit()
+
+
 def _seed_steps(folder: Path, dataset: Dataset) -> None:
     """Ansor's and AutoTVM's logs, a record each."""
     ansor = {
@@ -179,6 +195,7 @@ _SEEDS: dict[str, Callable[[Path, Dataset], None]] = {
     "plan": _seed_plan,
     "steps": _seed_steps,
     "metaschedule": _seed_log,
+    "sqlite": _seed_sqlite,
     "messages": _seed_messages,
     "network": _seed_network,
     "onnx": _seed_onnx,

@@ -13,7 +13,7 @@ from costlib.errors import InputError
 
 _SQLITE = b"SQLite format 3\0"
 _MAX_LINE = 64 * 2**20
-"""Bytes of a line; a file of junk may be one line."""
+"""Bytes of a line, or of a value in SQLite; a file of junk may be one line."""
 
 _RECORD_COLUMNS = "workload_index, trace, run_secs, target"
 
@@ -84,6 +84,10 @@ def _rows(file: Path) -> Iterator[Any]:
     try:
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as database:
             database.text_factory = bytes
+            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_LINE)
+            # What https://www.sqlite.org/security.html advises for files of others.
+            database.execute("PRAGMA trusted_schema = OFF")
+            database.execute("PRAGMA cell_size_check = ON")
             tables = {
                 name.decode()
                 for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type='table'")

@@ -191,6 +191,16 @@ def test_sqlite(one_file: bool, database: Path, tmp_path: Path) -> None:
     assert "the SQLite file is damaged" in report.skipped
 
 
+def test_sqlite_that_computes_what_it_holds(tmp_path: Path) -> None:
+    """Half a gigabyte from a file of two pages."""
+    with closing(sqlite3.connect(tmp_path / "bomb")) as file:
+        file.execute("CREATE TABLE workload (shash, mod AS (zeroblob(500000000)))")
+        file.execute("INSERT INTO workload VALUES ('0')")
+        file.commit()
+    report = import_logs([tmp_path / "bomb"], tmp_path / "ds")
+    assert report.skipped == {"the SQLite file is damaged": 1}
+
+
 def test_damaged_databases(database: Path, tmp_path: Path) -> None:
     first, second = entries(database / WORKLOADS)
     index, record = entries(database / RECORDS)[0]
