@@ -195,6 +195,8 @@ def read_part(part: Path, schema: pa.Schema) -> pa.Table:
 def read_table(file: Path, columns: list[str] | None = None) -> pa.Table:
     """Read a parquet file by Arrow, whose readers survive damage that ends polars.
 
+    Metadata are left out: polars does not survive keys that are no text.
+
     Parameters
     ----------
     file
@@ -213,7 +215,7 @@ def read_table(file: Path, columns: list[str] | None = None) -> pa.Table:
         table.validate(full=True)
     except pa.ArrowException as error:
         raise ValueError(str(error)) from None
-    return table
+    return table.replace_schema_metadata()
 
 
 def check_part(part: Path, schema: pa.Schema) -> None:
@@ -247,7 +249,7 @@ def part_fault(part: Path, schema: pa.Schema) -> str | None:
 
 def polars_schema(schema: pa.Schema) -> pl.Schema:
     """Return the names and types that polars gives the columns of ``schema``."""
-    return pl.DataFrame(schema.empty_table()).schema
+    return pl.DataFrame(schema.remove_metadata().empty_table()).schema
 
 
 def remove_stale(scratch: Path) -> None:

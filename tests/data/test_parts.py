@@ -208,6 +208,14 @@ def test_text_that_is_no_utf8(tmp_path: Path) -> None:
     assert parts.read_table(tmp_path / "part-1.parquet", ["name"]).to_pylist() == [{"name": "a"}]
 
 
+def test_metadata_that_are_no_text(tmp_path: Path) -> None:
+    """Which end polars, too."""
+    odd = table().replace_schema_metadata({b"\xff": b"\xff"})
+    pq.write_table(odd, tmp_path / "part-0.parquet")
+    assert pl.DataFrame(parts.read_table(tmp_path / "part-0.parquet")).rows() == [("a", 1.5, [1.0])]
+    assert parts.part_fault(tmp_path / "part-0.parquet", SCHEMA.with_metadata({})) is None
+
+
 @pytest.mark.parametrize("names", ["{", '"part-0.parquet"', "[0]"])
 def test_a_compacted_part_that_does_not_say_what_it_replaces(tmp_path: Path, names: str) -> None:
     sound = parts.write_part(tmp_path, table(), SCHEMA)
