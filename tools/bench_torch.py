@@ -14,11 +14,13 @@ import argparse
 import json
 import tempfile
 import time
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from scipy.stats import gmean
 
 from costlib.hardware import Hardware
 from costlib.measure.config import NetworkJob
@@ -121,12 +123,12 @@ def _slowest(tasks: tuple[TaskResult, ...], network: str) -> list[dict[str, Any]
 
 
 def summary() -> dict[str, Any]:
-    """Put all networks into one table: PyTorch's latency divided by the tuned network's."""
-    rows = []
+    """Put the networks of each machine into a table: PyTorch's latency by the tuned network's."""
+    tables: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for file in sorted(FOLDER.glob("*.json")):
         found = json.loads(file.read_text())
         others = {k: found[k] for k in ("pytorch_s", "compiled_s") if k in found}
-        rows.append(
+        tables[found["hardware"]].append(
             {
                 "network": found["network"],
                 "version": found["version"],
@@ -139,26 +141,19 @@ def summary() -> dict[str, Any]:
                 "slowest_tasks": found["slowest_tasks"],
             }
         )
+    return {"machines": [_machine(hardware, rows) for hardware, rows in tables.items()]}
+
+
+def _machine(hardware: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    speedups = {
+        other: [row["speedup"][other] for row in rows if other in row["speedup"]]
+        for other in ("pytorch", "compiled")
+    }
     return {
+        "hardware": hardware,
+        "geometric_mean": {k: round(float(gmean(v)), 3) for k, v in speedups.items()},
+        "not_slower_than_pytorch": sum(one >= 1 for one in speedups["pytorch"]),
         "networks": rows,
-        "geometric_mean": {
-            other: round(
-                float(
-                    np.exp(
-                        np.mean(
-                            [
-                                np.log(row["speedup"][other])
-                                for row in rows
-                                if other in row["speedup"]
-                            ]
-                        )
-                    )
-                ),
-                3,
-            )
-            for other in ("pytorch", "compiled")
-        },
-        "not_slower_than_pytorch": sum(row["speedup"]["pytorch"] >= 1 for row in rows),
     }
 
 

@@ -246,39 +246,43 @@ def _reach(result: dict[str, Any]) -> list[str]:
 
 
 def _torch(result: dict[str, Any]) -> list[str]:
-    rows = [
-        [
-            row["network"],
-            row["version"].partition("+")[2] or "as exported",
-            row["trials"],
-            row["tuned_ms"],
-            row["pytorch_ms"],
-            row.get("compiled_ms", ""),
-            row["speedup"]["pytorch"],
-            row["speedup"].get("compiled", ""),
-            ", ".join(
-                f"{task['task']} ({task['ms']} ms, {task['gflops_per_s']} GFLOP/s)"
-                for task in row["slowest_tasks"][:2]
-            )
-            if row["speedup"]["pytorch"] < 1
-            else "",
-        ]
-        for row in result["networks"]
-    ]
-    mean = result["geometric_mean"]
-    return [
+    lines = [
         "## Tuned networks against PyTorch",
         "`python tools/bench_torch.py`: whole networks, tuned in all layouts, beside PyTorch "
-        "(oneDNN) and `torch.compile` on the same two threads, in turns. Geometric means: "
-        f"{mean['pytorch']} times as fast as PyTorch, {mean['compiled']} as `torch.compile`; "
-        f"{result['not_slower_than_pytorch']} of {len(rows)} networks are not slower than PyTorch. "
-        "Where one is, its slowest tasks are named.",
-        _table(
-            ["network", "layout", "trials", "tuned, ms", "PyTorch, ms", "compiled, ms",
-             "of PyTorch", "of compiled", "slowest tasks"],
-            rows,
-        ),
-    ]  # fmt: skip
+        "(oneDNN) and `torch.compile` on the same two threads, in turns. Where one is slower than "
+        "PyTorch, its slowest tasks are named.",
+    ]
+    for machine in result["machines"]:
+        mean, networks = machine["geometric_mean"], machine["networks"]
+        lines += [
+            f"`{machine['hardware']}`: {mean['pytorch']} times as fast as PyTorch and "
+            f"{mean['compiled']} times as fast as `torch.compile` (geometric means); "
+            f"{machine['not_slower_than_pytorch']} of {len(networks)} are not slower than PyTorch.",
+            _table(
+                ["network", "layout", "trials", "tuned, ms", "PyTorch, ms", "compiled, ms",
+                 "of PyTorch", "of compiled", "slowest tasks"],
+                [_beside_torch(row) for row in networks],
+            ),
+        ]  # fmt: skip
+    return lines
+
+
+def _beside_torch(row: dict[str, Any]) -> list[Any]:
+    slowest = ", ".join(
+        f"{task['task']} ({task['ms']} ms, {task['gflops_per_s']} GFLOP/s)"
+        for task in row["slowest_tasks"][:2]
+    )
+    return [
+        row["network"],
+        row["version"].partition("+")[2] or "as exported",
+        row["trials"],
+        row["tuned_ms"],
+        row["pytorch_ms"],
+        row.get("compiled_ms", ""),
+        row["speedup"]["pytorch"],
+        row["speedup"].get("compiled", ""),
+        slowest if row["speedup"]["pytorch"] < 1 else "",
+    ]
 
 
 def _vector_math(result: dict[str, Any]) -> list[str]:
