@@ -157,11 +157,8 @@ def _search(result: dict[str, Any]) -> list[str]:
             f"**{title}.**",
             f"![throughput by trials](search_{kind}.png)",
             _table(
-                ["", "seeds", "won", "trials", "time", "faster", "at 16", "overhead"],
-                [
-                    [row["name"], len(row["seeds"]) or "", *(row[f] for f in _SEARCH_FIGURES)]
-                    for row in rows
-                ],
+                ["", "seeds", "machine", "won", "trials", "time", "faster", "at 16", "overhead"],
+                [[row["name"], *_seeds(row), *(row[f] for f in _SEARCH_FIGURES)] for row in rows],
             ),
         ]
     if result.get("ablation"):
@@ -191,6 +188,11 @@ def _search(result: dict[str, Any]) -> list[str]:
             ),
         ]
     return parts
+
+
+def _seeds(row: dict[str, Any]) -> list[Any]:
+    """Return how many seeds there are, and what they were measured on."""
+    return [len(row["seeds"]) or "", ", ".join(sorted({seed["hardware"] for seed in row["seeds"]}))]
 
 
 _SEARCH_FIGURES = (

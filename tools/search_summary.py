@@ -21,7 +21,8 @@ def summarise(folder: Path) -> dict[str, Any]:
         kind, rest = name.split("-", 1)
         what, _, seed = rest.rpartition("-seed")
         if kind != "ablation":
-            grouped[kind][what].append({"seed": int(seed), **_compared(case)})
+            known = {"seed": int(seed), "hardware": case["hardware"]}
+            grouped[kind][what].append({**known, **_compared(case)})
     summary: dict[str, Any] = {}
     for kind, key in (("network", "networks"), ("heavy", "heavy"), ("long", "long")):
         entries = [{"name": what, **_over_seeds(rows)} for what, rows in grouped[kind].items()]
