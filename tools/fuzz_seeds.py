@@ -45,9 +45,9 @@ def _dataset(work: Path) -> Dataset:
 
 
 def _seed_dataset(folder: Path, dataset: Dataset) -> None:
-    shutil.copytree(
-        dataset.path, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("features", "held*")
-    )
+    others = dataset.hardware().keys() - {most_measured_hardware(dataset)}
+    left_out = shutil.ignore_patterns("features", "held*", *(f"*{name}*" for name in others))
+    shutil.copytree(dataset.path, folder, dirs_exist_ok=True, ignore=left_out)
 
 
 def _seed_bundle(folder: Path, dataset: Dataset) -> None:
