@@ -62,8 +62,12 @@ def input_type(spec: object) -> Edit:
         (call("torch.ops.load_library"), "it calls"),
         (call("torch.ops.aten.save.default"), "it calls"),
         (call("torch.ops.aten.from_file.default"), "it calls"),
+        (call("_operator.attrgetter"), "it calls"),
+        (lambda p: graph(p)["outputs"].append({"as_operator": "torch.os.system"}), "it calls"),
         (lambda p: graph(p)["nodes"][0].update(name="f()"), r"a name is none: 'f\(\)'"),
         (lambda p: graph(p)["tensor_values"].update({"f()": {}}), "a name is none"),
+        (lambda p: graph(p)["tensor_values"].update(as_string={"sizes": ["f()"]}), "a name"),
+        (lambda p: graph(p)["tensor_values"].update(as_string="x", b="f()"), "a name is none"),
         (lambda p: p["range_constraints"].update({"f()": {}}), "a name is none"),
         (lambda p: graph(p)["sym_int_values"].update(s={"expr_str": "s"}), "dynamic"),
         (input_type({"__enum__": True, "fqn": "antigravity:x"}), "imports modules"),
@@ -93,6 +97,16 @@ def test_a_name_cannot_be_python(saved: Path, tmp_path: Path) -> None:
     with suppress(Exception):
         torch.export.load(saved).module()
     assert touched.exists()  # PyTorch itself does execute it.
+
+
+def test_arguments_may_be_any_text(tmp_path: Path) -> None:
+    class Product(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.einsum("ij, kj -> ik", x, x)
+
+    path = tmp_path / "net.pt2"
+    torch.export.save(torch.export.export(Product(), (torch.zeros(3, 4),)), path)
+    assert load_network(path).inputs[0].shape == (3, 4)
 
 
 def test_what_is_no_part_of_a_program_is_left_out(saved: Path) -> None:

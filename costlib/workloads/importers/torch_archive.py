@@ -22,15 +22,14 @@ _ENTRIES = re.compile(
     r"|data/sample_inputs/model\.pt"
 )
 _CALLS = re.compile(
-    r"torch\.ops\.(aten(?!\.(save|from_file)\b)|prims|torchvision)\.[a-z_]\w*\.\w+"
-    r"|torch\.ops\.higher_order\.wrap_with_(autocast|set_grad_enabled)"
-    r"|_operator\.\w+|math\.\w+|torch\.sym_\w+",
+    r"torch\.ops\.(aten(?!\.(save|from_file)\b)|prims|torchvision)\.[a-z_]\w*\.(?!__)\w+"
+    r"|torch\.ops\.higher_order\.wrap_with_(autocast|set_grad_enabled)|_operator\.getitem",
     re.ASCII,
 )
 _PLAIN = re.compile(r"[\w.+-]*", re.ASCII)
 """Text that calls nothing, whatever it is made part of."""
+_FUNCTIONS = {"target", "as_operator"}
 _IMPORTING = {"__enum__", "default_factory_module"}
-_QUOTED = {"as_string", "as_strings"}
 
 
 def data_of(path: Path) -> io.BytesIO:
@@ -89,12 +88,20 @@ def _check(value: Any) -> None:
                 raise ValueError(f"it imports modules: '{key}'")
             if key == "expr_str":
                 raise ValueError("its extents are dynamic; export it without dynamic_shapes")
-            if key == "target" and isinstance(item, str) and not _CALLS.fullmatch(item):
+            if key in _FUNCTIONS and isinstance(item, str) and not _CALLS.fullmatch(item):
                 raise ValueError(f"it calls {item!r}")
-            if key not in _QUOTED:
+            if not _is_argument(value):
                 _check(item)
     elif isinstance(value, str):
         _check_text(value)
+
+
+def _is_argument(value: dict[str, Any]) -> bool:
+    """Whether it is text that an operator is called with, which PyTorch quotes."""
+    match value:
+        case {"as_string": str()} | {"as_strings": [*_]}:
+            return len(value) == 1 and all(isinstance(t, str) for v in value.values() for t in v)
+    return False
 
 
 def _check_text(text: str) -> None:
