@@ -110,5 +110,5 @@ def _check_text(text: str) -> None:
         try:
             content = json.loads(text)
         except ValueError:
-            raise ValueError(f"a name is none: {text[:80]!r}") from None
+            raise ValueError(f"it has {text[:80]!r} where a name should be") from None
         _check(content)
