@@ -79,7 +79,7 @@ def _check(value: Any) -> None:
     if isinstance(value, list):
         for item in value:
             _check(item)
-    elif isinstance(value, dict):
+    elif isinstance(value, dict) and not _is_argument(value):
         if "metadata" in value:
             value["metadata"] = {}
         for key, item in value.items():
@@ -90,8 +90,7 @@ def _check(value: Any) -> None:
                 raise ValueError("its extents are dynamic; export it without dynamic_shapes")
             if key in _FUNCTIONS and isinstance(item, str) and not _CALLS.fullmatch(item):
                 raise ValueError(f"it calls {item!r}")
-            if not _is_argument(value):
-                _check(item)
+            _check(item)
     elif isinstance(value, str):
         _check_text(value)
 
