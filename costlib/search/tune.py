@@ -141,7 +141,7 @@ def tune(
     devices = fleet.pool(hardware) if fleet else None
     with Measurer(hardware, config, reference, devices) as measurer:
         before_s = untuned_latencies(tasks, measurer)
-        chosen = worth_tuning(tasks, before_s)
+        chosen = worth_tuning(tasks, before_s, hardware, trials)
         scheduler = _scheduler(networks, chosen, before_s, objective, required_s)
         report("deriving the design spaces")
         remembered = Memory(memory) if memory is not None else None
@@ -180,7 +180,10 @@ def tune(
             remembered.add(run.searches, hardware)
         report("compiling")
         database = write_database(out, tasks, before_s, run.searches)
-        latency_s = [s or b or math.inf for s, b in zip(progress.best_s, before_s, strict=True)]
+        latency_s = [
+            min(s or math.inf, b or math.inf)
+            for s, b in zip(progress.best_s, before_s, strict=True)
+        ]
         compared = _compile(networks, latency_s, out, database, hardware, measurer, seed, report)
     result = TuneResult(
         networks=tuple(compared),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from costlib.hardware import Hardware
 from costlib.measure.measurer import Measurer
 from costlib.workloads.task import Task
 
-_NEGLIGIBLE = 5e-4
-"""Tasks below this share of the untuned networks' time are left as they are."""
+_OPERATIONS_PER_LANE_S = 8e9
+"""Of a tuned program: two fused multiply-adds in each lane, at 2 GHz."""
 
 
 def untuned_latencies(tasks: Sequence[Task], measurer: Measurer) -> list[float | None]:
@@ -25,8 +26,19 @@ def untuned_latencies(tasks: Sequence[Task], measurer: Measurer) -> list[float |
     ]
 
 
-def worth_tuning(tasks: Sequence[Task], before_s: Sequence[float | None]) -> list[int]:
-    """Return the indices of the tasks that matter; one that does not run untuned does."""
-    shares = [math.inf if s is None else s * t.weight for s, t in zip(before_s, tasks, strict=True)]
-    total = sum(share for share in shares if share < math.inf)
-    return [i for i, share in enumerate(shares) if share >= _NEGLIGIBLE * total]
+def worth_tuning(
+    tasks: Sequence[Task], before_s: Sequence[float | None], hardware: Hardware, trials: int
+) -> list[int]:
+    """Return the indices of the tasks that deserve one of the trials.
+
+    These are the tasks whose share of the time is at least ``1 / trials``: of the time that is left
+    when whatever computes a lot runs as fast as the hardware allows. What an untuned network takes
+    says little: its matrix products may be hundreds of times slower than tuned, and a softmax that
+    is lost beside them is a tenth of the tuned network. A task that does not run untuned counts.
+    """
+    peak = _OPERATIONS_PER_LANE_S * max(hardware.num_cores, 1) * max(hardware.vector_bits / 32, 1)
+    taken_s = [
+        math.inf if s is None else t.weight * s for t, s in zip(tasks, before_s, strict=True)
+    ]
+    expected_s = sum(min(s, t.weight * t.flops / peak) for t, s in zip(tasks, taken_s, strict=True))
+    return [i for i, s in enumerate(taken_s) if s * trials >= expected_s]
