@@ -14,7 +14,8 @@ For the two heaviest tasks of each held-out network, by the same runner, sides i
   curves of ``bench_search.py``, which may have been measured on a faster or slower day.
 
 What is there is not measured again. The speed of writing is measured against stock's sampling,
-128 programs each, both up to programs that pass the postprocessors. Needs
+128 programs each, both up to programs that pass the postprocessors. ``bench_search.py long`` has
+races of written and of sampled programs with 1,000 trials of stock. Needs
 ``pip install -e '.[bench]'``.
 """
 
@@ -23,34 +24,31 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from bench_search import CASES, MCPU, NETWORKS, heaviest, raced
-from search_arms import Arm, Turns, ours, stock
-from search_summary import curve
+from search_arms import Arm, ours, stock
+from search_summary import Floats, curve
+from written_arms import PICKED, sampled, written
 
 from costlib.hardware import Hardware
 from costlib.hub import load_pretrained
 from costlib.hub.bundle import Bundle
-from costlib.hub.scorer import BundleScorer
-from costlib.measure.measurer import Candidate, Measurer
+from costlib.measure.measurer import Measurer
 from costlib.search.config import SearchConfig
-from costlib.search.generate import Writer, pick
+from costlib.search.generate import Writer
 from costlib.space.design_space import DesignSpace
 from costlib.space.vectors import sketch_vectors
 from costlib.workloads.task import Task
 
 RESULTS = Path(__file__).parent / "results"
 FOLDER = RESULTS / "generate"
-DRAWN = 1024
-MEASURED = 32
 TIMED = 128
 STOCK_TRIALS = 64
-BATCH = 4
 COUNTS = (1, 4, 16, 32)
 SEEDS = (0, 1, 2)
 
@@ -81,38 +79,25 @@ def main() -> None:
 
 
 def _case(task: Task, bundle: Bundle, measurer: Measurer, seed: int) -> dict[str, Any]:
-    hardware = measurer.hardware
-    space = DesignSpace(task, num_threads=hardware.num_cores)
-    vectors = sketch_vectors(space, seed)
-    writer = Writer(bundle.require_generator(), task, hardware, vectors)
-    scorer = BundleScorer(bundle, hardware)
-
-    def written() -> list[Candidate]:
-        found = writer.write_all(DRAWN, np.random.default_rng(seed))
-        return pick(found.programs, space, scorer, MEASURED).candidates
-
-    def sampled() -> list[Candidate]:
-        rng = np.random.default_rng(seed)
-        rows = {name: one.random(-(-DRAWN // len(vectors)), rng) for name, one in vectors.items()}
-        drawn = [program for name, one in vectors.items() for program in one.decode(rows[name])]
-        distinct = list({program.program_id: program for program in drawn}.values())
-        return pick(distinct, space, scorer, MEASURED).candidates
-
     without = SearchConfig(generator=False)
-    speed = _speed(space, writer, seed)
+    speed = _speed(task, bundle, measurer.hardware, seed)
     arms = [
-        Arm("written", _listed(task, written, measurer)),
-        Arm("sampled", _listed(task, sampled, measurer)),
-        Arm("search", ours([task], MEASURED, seed, measurer, bundle, SearchConfig())),
-        Arm("search without", ours([task], MEASURED, seed, measurer, bundle, without)),
+        Arm("written", written(task, seed, measurer, bundle)),
+        Arm("sampled", sampled(task, seed, measurer, bundle)),
+        Arm("search", ours([task], PICKED, seed, measurer, bundle, SearchConfig())),
+        Arm("search without", ours([task], PICKED, seed, measurer, bundle, without)),
         Arm("stock", stock([task], STOCK_TRIALS, STOCK_TRIALS, seed, measurer)),
     ]
-    result = {"bundle": bundle.manifest.created, "hardware": hardware.hardware_id}
+    result = {"bundle": bundle.manifest.created, "hardware": measurer.hardware.hardware_id}
     return result | raced(arms, [task], measurer) | speed
 
 
-def _speed(space: DesignSpace, writer: Writer, seed: int) -> dict[str, dict[str, float]]:
+def _speed(
+    task: Task, bundle: Bundle, hardware: Hardware, seed: int
+) -> dict[str, dict[str, float]]:
     """Return programs per second, and how many of the written ones are valid."""
+    space = DesignSpace(task, num_threads=hardware.num_cores)
+    writer = Writer(bundle.require_generator(), task, hardware, sketch_vectors(space, seed))
     started = time.perf_counter()
     programs = writer.write_all(TIMED, np.random.default_rng(seed)).programs
     passed = sum(space.lower(program) is not None for program in programs)
@@ -127,64 +112,22 @@ def _speed(space: DesignSpace, writer: Writer, seed: int) -> dict[str, dict[str,
     }
 
 
-def _listed(
-    task: Task, make: Callable[[], list[Candidate]], measurer: Measurer
-) -> Callable[[Arm, Turns], None]:
-    """Measure a list in its order."""
-
-    def run(arm: Arm, turns: Turns) -> None:
-        candidates = make()
-        best_s: float | None = None
-        for start in range(0, len(candidates), BATCH):
-            began = time.perf_counter()
-            batch = measurer.measure(task, candidates[start : start + BATCH], best_s)
-            arm.measure_s += time.perf_counter() - began
-            known = [m.latency_s for m in batch if m.latency_s is not None and not m.raced]
-            best_s = min([*known, *([] if best_s is None else [best_s])], default=None)
-            schedules = [one.schedule for one in candidates[start : start + BATCH]]
-            arm.note(0, [m.latency_s for m in batch], schedules)
-            arm.end(turns)
-            arm.begin(turns)
-
-    return run
-
-
 def _summary() -> dict[str, Any]:
     """Throughput relative to stock's, at its ends of 64, 200 and 1,000 trials."""
-    rows = []
-    for file in sorted(FOLDER.glob("*.json")):
-        case = json.loads(file.read_text())
-        name, _, seed = file.stem.rpartition("-seed")
-        goals = {"64": curve(case["arms"]["stock"], np.ones(1))[-1]}
-        network, _, rank = name.rpartition("-")
-        known = {"200": f"heavy-{name}-seed{seed}"}
-        if rank == "0":
-            known["1000"] = f"long-{network}-seed{seed}"
-        for trials, recorded in known.items():
-            recorded_file = CASES / f"{recorded}.json"
-            if recorded_file.exists():
-                recorded_arm = json.loads(recorded_file.read_text())["arms"]["stock"]
-                # Not every race here has a second look at its leaders.
-                as_measured = {"trials": recorded_arm["trials"]}
-                longer = curve(as_measured, np.ones(1))
-                goals[trials] = goals["64"] * longer[-1] / longer[STOCK_TRIALS - 1]
-        row: dict[str, Any] = {"task": name, "seed": int(seed), "programs": case["programs"]}
-        row["programs_per_s"] = {k: round(v, 1) for k, v in case["programs_per_s"].items()}
-        for arm_name, arm in case["arms"].items():
-            best = curve(arm, np.ones(1))
-            row[arm_name] = {
-                trials: {
-                    str(k): round(float(goal / best[k - 1]), 4) for k in COUNTS if k <= len(best)
-                }
-                for trials, goal in goals.items()
-            }
-        rows.append(row)
+    rows = [_row(file) for file in sorted(FOLDER.glob("*.json"))]
+    races = [json.loads(file.read_text()) for file in sorted(CASES.glob("long-*.json"))]
+    long = [_long_row(race) for race in races if "written" in race["arms"]]
     return {
-        "relative_to": "stock's throughput after so many trials (64 of the same race, times what "
-        "its recorded curves gain beyond); then by programs measured",
+        "relative_to": "stock's throughput after so many trials: 64 of the same race; 200, that "
+        "times what its recorded curves gain beyond; 1,000 of a race of their own (long, where "
+        "'search' has 200 trials); then by programs measured",
         "cases": rows,
+        "long": long,
         "pooled": {
-            arm: {trials: _pooled(rows, arm, trials) for trials in ("64", "200", "1000")}
+            arm: {
+                **{trials: _pooled(rows, arm, trials) for trials in ("64", "200")},
+                "1000": _pooled(long, arm, "1000"),
+            }
             for arm in ("written", "sampled", "search", "search without")
         },
         "valid": round(
@@ -195,11 +138,56 @@ def _summary() -> dict[str, Any]:
     }
 
 
+def _row(file: Path) -> dict[str, Any]:
+    """Return the figures of a case."""
+    case = json.loads(file.read_text())
+    name, _, seed = file.stem.rpartition("-seed")
+    goals = {"64": _best(case["arms"]["stock"])[-1]}
+    recorded_file = CASES / f"heavy-{name}-seed{seed}.json"
+    if recorded_file.exists():
+        recorded_arm = json.loads(recorded_file.read_text())["arms"]["stock"]
+        # Not every race here has a second look at its leaders.
+        longer = _best({"trials": recorded_arm["trials"]})
+        goals["200"] = goals["64"] * longer[-1] / longer[STOCK_TRIALS - 1]
+    return {
+        "task": name,
+        "seed": int(seed),
+        "programs": case["programs"],
+        "programs_per_s": {k: round(v, 1) for k, v in case["programs_per_s"].items()},
+        **{
+            arm: {trials: _shares(goal, measured) for trials, goal in goals.items()}
+            for arm, measured in case["arms"].items()
+        },
+    }
+
+
+def _long_row(race: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures of a race in which stock had 1,000 trials."""
+    goal = _best(race["arms"]["stock"])[-1]
+    arms = {"written": "written", "sampled": "sampled", "search": "costlib"}
+    return {
+        "task": race["tasks"][0]["name"],
+        "hardware": race["hardware"],
+        **{name: {"1000": _shares(goal, race["arms"][arm])} for name, arm in arms.items()},
+    }
+
+
+def _best(arm: dict[str, Any]) -> Floats:
+    return curve(arm, np.ones(1))
+
+
+def _shares(goal: float, arm: dict[str, Any]) -> dict[str, float]:
+    """Return the throughput relative to a goal, after so many programs."""
+    best = _best(arm)
+    return {str(k): round(float(goal / best[k - 1]), 4) for k in COUNTS if k <= len(best)}
+
+
 def _pooled(rows: Sequence[dict[str, Any]], arm: str, trials: str) -> dict[str, float]:
     """Return geometric means over the cases."""
     pooled = {}
     for count in map(str, COUNTS):
-        shares = [row[arm][trials][count] for row in rows if count in row[arm].get(trials, {})]
+        found = [row.get(arm, {}).get(trials, {}) for row in rows]
+        shares = [one[count] for one in found if count in one]
         if shares:
             pooled[count] = round(float(np.exp(np.mean(np.log(np.maximum(shares, 1e-6))))), 4)
     return pooled

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from search_arms import Arm, ours, race, stock
 from search_picture import draw
 from search_summary import summarise
+from written_arms import sampled, written
 
 from costlib.hardware import Hardware
 from costlib.hub import load_pretrained
@@ -128,12 +129,11 @@ def heavy(hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None) 
 
 
 def long(hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None) -> Iterator[Case]:
-    """Yield the heaviest task of each network, stock with many more trials."""
+    """Yield the heaviest task of each network: stock with many more trials, and no search."""
     for seed in seeds or (0,):
         for network in only:
             (task,) = heaviest(network, hardware, 1)
-            name = f"long-{network}-seed{seed}"
-            yield Case(name, _against_stock([task], LONG_TRIALS, HEAVY_TRIALS, seed))
+            yield Case(f"long-{network}-seed{seed}", _long(task, seed))
 
 
 def whole(hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None) -> Iterator[Case]:
@@ -166,6 +166,19 @@ def _against_stock(
             Arm("costlib", ours(tasks, our_trials, seed, measurer, bundle, SearchConfig())),
         ]
         return raced(arms, tasks, measurer)
+
+    return measure
+
+
+def _long(task: Task, seed: int) -> Callable[[Measurer, Bundle], dict[str, Any]]:
+    def measure(measurer: Measurer, bundle: Bundle) -> dict[str, Any]:
+        arms = [
+            Arm("stock", stock([task], LONG_TRIALS, LONG_TRIALS, seed, measurer)),
+            Arm("costlib", ours([task], HEAVY_TRIALS, seed, measurer, bundle, SearchConfig())),
+            Arm("written", written(task, seed, measurer, bundle)),
+            Arm("sampled", sampled(task, seed, measurer, bundle)),
+        ]
+        return raced(arms, [task], measurer)
 
     return measure
 
