@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from costlib.errors import UnsupportedModelError
 from costlib.hardware import Hardware
 from costlib.search.scheduler import fastest_versions
 from costlib.workloads import Network, load_network, prepare_network
@@ -87,9 +89,10 @@ class NetworkSet:
 
 
 def _versions(source: Any, hardware: Hardware, try_layouts: bool) -> list[Network]:
-    """A network as it is and, where that makes a difference, in other layouts."""
-    network = load_network(source)
-    if not (try_layouts and has_channels_first(network.mod)):
-        return [network]
-    others = (CHANNELS_LAST, best_block(hardware))
-    return [network, *(in_layout(network, layout) for layout in others)]
+    """A network as it is and, where that makes a difference, in other layouts that are possible."""
+    versions = [load_network(source)]
+    if try_layouts and has_channels_first(versions[0].mod):
+        for layout in (CHANNELS_LAST, best_block(hardware)):
+            with suppress(UnsupportedModelError):
+                versions.append(in_layout(versions[0], layout))
+    return versions

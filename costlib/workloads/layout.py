@@ -11,6 +11,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+from costlib.errors import UnsupportedModelError
 from costlib.hardware import Hardware
 from costlib.tvm_compat import relax, te, topi, tvm
 from costlib.workloads.folding import fold_constants
@@ -30,9 +31,21 @@ def best_block(hardware: Hardware) -> str:
 
 
 def in_layout(network: Network, layout: str) -> Network:
-    """Convert a network to ``"nhwc"``, ``"nchw8c"`` or the like; its name says so."""
+    """Convert a network to ``"nhwc"``, ``"nchw8c"`` or the like; its name says so.
+
+    Raises
+    ------
+    UnsupportedModelError
+        TVM cannot convert it: a layer norm over channels in blocks, for one.
+    """
     name = f"{network.name}+{layout}"
-    return replace(network, name=name, mod=converted(network.mod, layout))
+    try:
+        return replace(network, name=name, mod=converted(network.mod, layout))
+    except (ValueError, RuntimeError):
+        raise UnsupportedModelError(
+            f"{name}: TVM cannot convert this network to {layout}; leave the layout as it is "
+            "or try another"
+        ) from None
 
 
 def has_channels_first(mod: Any) -> bool:

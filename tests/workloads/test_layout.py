@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from costlib.errors import UnsupportedModelError
 from costlib.hardware import Hardware
 from costlib.search.networks import NetworkSet
 from costlib.workloads import Network, extract_tasks, load_network
@@ -67,3 +68,11 @@ def test_a_run_tries_them(hardware: Hardware) -> None:
     assert names == [source, f"{source}+nhwc", f"{source}+nchw{hardware.vector_bits // 32}c"]
     matmul = NetworkSet.load(["matmul 16 16 16"], hardware, try_layouts=True).networks
     assert len(matmul) == 1
+
+
+def test_a_layout_that_tvm_cannot_convert_to_is_left_out(hardware: Hardware) -> None:
+    source = "convnext_tiny@r32"
+    with pytest.raises(UnsupportedModelError, match=r"convnext_tiny@r32\+nchw8c: TVM cannot"):
+        load_network(f"{source}+nchw8c")
+    networks = NetworkSet.load([source], hardware, try_layouts=True).networks
+    assert [network.name for network in networks] == [source, f"{source}+nhwc"]
