@@ -129,7 +129,7 @@ def heavy(hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None) 
 
 
 def long(hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None) -> Iterator[Case]:
-    """Yield the heaviest task of each network: stock with many more trials, and no search."""
+    """Yield the heaviest task of each network, stock with many more trials; see :func:`_long`."""
     for seed in seeds or (0,):
         for network in only:
             (task,) = heaviest(network, hardware, 1)
@@ -171,6 +171,8 @@ def _against_stock(
 
 
 def _long(task: Task, seed: int) -> Callable[[Measurer, Bundle], dict[str, Any]]:
+    """Race stock, costlib and programs that were picked without a search."""
+
     def measure(measurer: Measurer, bundle: Bundle) -> dict[str, Any]:
         arms = [
             Arm("stock", stock([task], LONG_TRIALS, LONG_TRIALS, seed, measurer)),
