@@ -140,9 +140,12 @@ class DirectionModel:
         assert self._gains is not None, "fit or load the model first"
         columns = batch.pooled()
         gains = np.zeros(allowed.shape)
-        for direction in np.flatnonzero(allowed.any(0)):
-            given = np.full(len(columns), direction)
-            gains[:, direction] = self._gains.predict(_with_direction(columns, given))
+        directions = np.flatnonzero(allowed.any(0))
+        if gains.size and len(directions):
+            each = np.tile(columns, (len(directions), 1))
+            asked = np.repeat(directions, len(columns))
+            predicted = np.asarray(self._gains.predict(_with_direction(each, asked)))
+            gains[:, directions] = predicted.reshape(len(directions), -1).T
         return gains
 
     def save(self, folder: Path) -> None:

@@ -11,14 +11,17 @@ class SearchConfig(BaseModel):
     Attributes
     ----------
     strategy
-        A name in :data:`costlib.search.strategy.STRATEGIES`; what follows, but for ``batch``, is
-        for ``"evolution"``.
-    batch
-        Programs of a task that are measured between two rounds of search.
+        A name in :data:`costlib.search.strategy.STRATEGIES`; what follows, but for ``batch`` and
+        ``growth``, is for ``"evolution"``.
+    batch, growth
+        Programs of a task that are measured between two rounds of search: so many, or this share
+        of those that were measured before if that is more.
     population, generations
         Vectors of decisions that evolve, and how often they are replaced.
     survivors
         So many candidates are lowered, and scored by the exact model, for each that is measured.
+    kept
+        How many of those that were not measured stay in the race.
     crossover
         Share of the children that have two parents.
     epsilon
@@ -58,9 +61,12 @@ class SearchConfig(BaseModel):
 
     strategy: str = "evolution"
     batch: int = Field(4, ge=1)
+    growth: float = Field(0.0, ge=0)
     population: int = Field(512, ge=8)
     generations: int = Field(4, ge=0)
     survivors: int = Field(2, ge=1)
+    kept: int = Field(0, ge=0)
+    first: int = Field(0, ge=0)
     crossover: float = Field(0.2, ge=0, le=1)
     epsilon: float = Field(0.1, ge=0, le=1)
     optimism: float = Field(0.0, ge=0)

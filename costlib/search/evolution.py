@@ -9,25 +9,24 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from costlib.features.batch import join
+from costlib.features.batch import FeatureBatch, join
 from costlib.identity import content_id
-from costlib.measure.measurer import Candidate, Measurement
+from costlib.measure.measurer import Measurement
 from costlib.schema import Origin
 from costlib.search.batch_selection import select_batch
 from costlib.search.generate import Writer
+from costlib.search.second_stage import Draft, SecondStage
 from costlib.search.sketch_choice import SketchChoice
 from costlib.search.strategy import Prior, Proposal, Strategy
 from costlib.space.diffusion import RULES, diffuse
 from costlib.space.program import Program
 from costlib.space.vectors import Integers, sketch_vectors
 from costlib.training.sketch_pool import SketchPool
-from costlib.tvm_compat.api import structural_key
 
 _ELITE = 16
 """Measured programs that every population starts with."""
@@ -38,18 +37,7 @@ _WRITTEN = 64
 _INHERITED = 0.5
 """Share of a task's first batch, and of the candidates for it, that is inherited or written."""
 
-_MOST_REFUSED = 4
-"""Candidates that are lowered in vain, for each one wanted, before the search goes on without."""
-
 Floats = np.ndarray[Any, np.dtype[np.float64]]
-
-
-@dataclass(frozen=True)
-class _Draft:
-    pool: SketchPool
-    vector: Integers
-    program: Program
-    origin: Origin
 
 
 class EvolutionarySearch(Strategy):
@@ -60,14 +48,8 @@ class EvolutionarySearch(Strategy):
         return {}
 
     @cached_property
-    def _code(self) -> set[int]:
-        """What measured programs come to."""
-        return set()
-
-    @cached_property
-    def _refused(self) -> set[str]:
-        """Programs that are not valid, or come to code that was measured."""
-        return set()
+    def _second(self) -> SecondStage:
+        return SecondStage(self, self._config.kept)
 
     @cached_property
     def _choice(self) -> SketchChoice:
@@ -79,10 +61,13 @@ class EvolutionarySearch(Strategy):
         self._explore()
         inherited = _in_turns(self._fitted(priors, rng), self._written())
         wanted = self._config.survivors * count
+        if not self.elite:
+            wanted = max(wanted, self._config.first)
         first = inherited[: round(_INHERITED * (count if self.elite else wanted))]
         taken = {draft.program.program_id for draft in first}
         evolved = (d for d in self._evolved(inherited, rng) if d.program.program_id not in taken)
-        survivors = self._lowered(itertools.chain(first, evolved, self._drawn(rng)), wanted)
+        drafts = itertools.chain(first, evolved, self._drawn(rng))
+        survivors = self._second.survivors(drafts, wanted)
         if not survivors:
             self.exhausted = True
             return []
@@ -100,7 +85,9 @@ class EvolutionarySearch(Strategy):
             diversity=self._config.diversity,
             epsilon=self._config.epsilon,
         )
-        return [survivors[i] for i in [*chosen, *(int(rest[i]) for i in more)]]
+        picked = [*chosen, *(int(rest[i]) for i in more)]
+        self._second.leave([survivors[i] for i in range(len(survivors)) if i not in picked])
+        return [survivors[i] for i in picked]
 
     def _uncertainty(self, proposals: Sequence[Proposal]) -> Floats | None:
         """How far scores may be off, as far as the search is optimistic about that."""
@@ -112,8 +99,7 @@ class EvolutionarySearch(Strategy):
     def observe(self, proposals: Sequence[Proposal], measurements: Sequence[Measurement]) -> None:
         """Learn what was measured, about sketches and code too."""
         super().observe(proposals, measurements)
-        schedules = [proposal.candidate.schedule for proposal in proposals]
-        self._code.update(structural_key(s.mod) for s in schedules if s is not None)
+        self._second.observe(proposals)
         for measurement in measurements:
             self._choice.observe(measurement.program.sketch_id, measurement.latency_s)
 
@@ -130,42 +116,45 @@ class EvolutionarySearch(Strategy):
             self._pools[name] = SketchPool(vectors, self._encoders[name], self._context)
 
     @cached_property
-    def _reservoir(self) -> list[_Draft]:
-        """Programs by the generator: written once, then there in each round."""
+    def _reservoir(self) -> list[tuple[Draft, FeatureBatch]]:
+        """Programs by the generator and their schedules: written once, then there in each round."""
         if self._model.generator is None:
             return []
         vectors = {sketch_id: pool.vectors for sketch_id, pool in self._pools.items()}
         writer = Writer(self._model.generator, self.task, self._hardware, vectors)
         written = writer.write_all(_WRITTEN, np.random.default_rng(self._first_seed()))
-        drafts = (self._draft(program, Origin.GENERATED) for program in written.programs)
-        return [draft for draft in drafts if draft is not None]
+        found = (self._draft(program, Origin.GENERATED) for program in written.programs)
+        drafts = [draft for draft in found if draft is not None]
+        by_pool = [[d for d in drafts if d.pool is pool] for pool in self._pools.values()]
+        return [
+            pair
+            for some in by_pool
+            if some
+            for pair in zip(
+                some, some[0].pool.encode(np.stack([d.vector for d in some])).split(), strict=True
+            )
+        ]
 
-    def _written(self) -> list[_Draft]:
+    def _written(self) -> list[Draft]:
         """Written programs that were not measured, the best by the model of schedules first."""
-        found: list[tuple[float, _Draft]] = []
-        for pool in self._pools.values():
-            drafts = [
-                draft
-                for draft in self._reservoir
-                if draft.pool is pool and self._is_open(draft.program)
-            ]
-            if drafts:
-                schedules = pool.encode(np.stack([draft.vector for draft in drafts]))
-                scores = self._model.draft_scores(self._number, schedules)
-                found += zip(scores.tolist(), drafts, strict=True)
-        return [draft for _, draft in sorted(found, key=lambda pair: -pair[0])]
+        drafts = [one for one in self._reservoir if self._second.is_open(one[0].program)]
+        if not drafts:
+            return []
+        schedules = join([schedule for _, schedule in drafts])
+        order = np.argsort(-self._model.draft_scores(self._number, schedules), kind="stable")
+        return [drafts[i][0] for i in order]
 
     def _first_seed(self) -> int:
         """A seed of the task's own, whatever was measured."""
         return int(content_id(self._seed, self.task.workload_id)[:8], 16)
 
-    def _draft(self, program: Program, origin: Origin) -> _Draft | None:
+    def _draft(self, program: Program, origin: Origin) -> Draft | None:
         pool = self._pools.get(program.sketch_id)
         if pool is None:
             return None
-        return _Draft(pool, pool.vectors.encode([program])[0], program, origin)
+        return Draft(pool, pool.vectors.encode([program])[0], program, origin)
 
-    def _fitted(self, priors: Sequence[Prior], rng: np.random.Generator) -> Iterator[_Draft]:
+    def _fitted(self, priors: Sequence[Prior], rng: np.random.Generator) -> Iterator[Draft]:
         """Fit priors to this task, by each rule in turn."""
         seen = set[str]()
         for prior, rule in itertools.product(priors, RULES[:3]):
@@ -174,11 +163,11 @@ class EvolutionarySearch(Strategy):
                 continue
             vector = diffuse(prior.decisions, pool.vectors, rule, rng)
             program = pool.vectors.decode(vector[None])[0]
-            if program.program_id not in seen and self._is_open(program):
+            if program.program_id not in seen and self._second.is_open(program):
                 seen.add(program.program_id)
-                yield _Draft(pool, vector, program, Origin.DIFFUSED)
+                yield Draft(pool, vector, program, Origin.DIFFUSED)
 
-    def _evolved(self, start: Sequence[_Draft], rng: np.random.Generator) -> Iterator[_Draft]:
+    def _evolved(self, start: Sequence[Draft], rng: np.random.Generator) -> Iterator[Draft]:
         """Candidates of all sketches, the most promising first.
 
         With sketch selection, or without a model that compares them, the sketches are mixed by
@@ -190,8 +179,7 @@ class EvolutionarySearch(Strategy):
         if not config.sketch_selection:
             shares = dict.fromkeys(shares, 1 / len(shares))
         by_share = config.sketch_selection or score is None
-        found: list[tuple[float, _Draft]] = []
-        origins = {draft.program.program_id: draft.origin for draft in start}
+        found: list[tuple[float, SketchPool, Integers]] = []
         for sketch_id, pool in self._pools.items():
             elite = [p for _, p in self.elite if p.sketch_id == sketch_id][:_ELITE]
             rows = [draft.vector[None] for draft in start if draft.pool is pool]
@@ -205,55 +193,23 @@ class EvolutionarySearch(Strategy):
                 rng,
             )
             places = (np.arange(len(vectors)) + rng.random()) / shares[sketch_id]
-            found += [
-                (
-                    place,
-                    _Draft(pool, vector, program, origins.get(program.program_id, Origin.EVOLVED)),
-                )
-                for place, vector, program in zip(
-                    places if by_share else -scores,
-                    vectors,
-                    pool.vectors.decode(vectors),
-                    strict=True,
-                )
-                if self._is_open(program)
-            ]
-        found.sort(key=lambda pair: pair[0])
-        return (draft for _, draft in found)
+            order = places if by_share else -scores
+            found += zip(order.tolist(), itertools.repeat(pool), vectors)
+        found.sort(key=lambda one: one[0])
+        origins = {draft.program.program_id: draft.origin for draft in start}
+        for _, pool, vector in found:
+            (program,) = pool.vectors.decode(vector[None])
+            if self._second.is_open(program):
+                origin = origins.get(program.program_id, Origin.EVOLVED)
+                yield Draft(pool, vector, program, origin)
 
-    def _drawn(self, rng: np.random.Generator) -> Iterator[_Draft]:
+    def _drawn(self, rng: np.random.Generator) -> Iterator[Draft]:
         """Draw candidates at random, for when evolution comes up with nothing new."""
         for pool in self._pools.values():
             vectors = pool.vectors.random(self._config.population, rng)
             for vector, program in zip(vectors, pool.vectors.decode(vectors), strict=True):
-                if self._is_open(program):
-                    yield _Draft(pool, vector, program, Origin.RANDOM)
-
-    def _lowered(self, drafts: Iterator[_Draft], wanted: int) -> list[Proposal]:
-        """Lower drafts until enough pass the postprocessors, and score them exactly.
-
-        Different decisions may come to the same code; that is wanted once, and not if it was
-        measured.
-        """
-        passed: dict[int, tuple[Candidate, Origin]] = {}
-        tried = 0
-        while not passed or tried < _MOST_REFUSED * wanted:
-            some = list(itertools.islice(drafts, wanted - len(passed)))
-            if not some:
-                break
-            tried += len(some)
-            schedules = self.space.lower_all([draft.program for draft in some])
-            for draft, schedule in zip(some, schedules, strict=True):
-                code = None if schedule is None else structural_key(schedule.mod)
-                if code is None or code in self._code:
-                    self._refused.add(draft.program.program_id)
-                else:
-                    passed.setdefault(code, (Candidate(draft.program, schedule), draft.origin))
-        return self.proposals(list(passed.values()))
-
-    def _is_open(self, program: Program) -> bool:
-        name = program.program_id
-        return name not in self.measured and name not in self._refused
+                if self._second.is_open(program):
+                    yield Draft(pool, vector, program, Origin.RANDOM)
 
 
 def _known_rows(vectors: Integers) -> Integers:
@@ -261,7 +217,7 @@ def _known_rows(vectors: Integers) -> Integers:
     return vectors[(vectors >= 0).all(1)]
 
 
-def _in_turns(one: Iterable[_Draft], other: Iterable[_Draft]) -> list[_Draft]:
+def _in_turns(one: Iterable[Draft], other: Iterable[Draft]) -> list[Draft]:
     """Mix drafts of two sources, each program once."""
     both = itertools.chain.from_iterable(itertools.zip_longest(one, other))
     return list({d.program.program_id: d for d in both if d is not None}.values())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ from costlib.workloads import Network, load_network, prepare_network
 from costlib.workloads.extraction import tasks_of
 from costlib.workloads.layout import CHANNELS_LAST, best_block, has_channels_first, in_layout
 from costlib.workloads.task import Task
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,9 @@ def _versions(source: Any, hardware: Hardware, try_layouts: bool) -> list[Networ
     versions = [load_network(source)]
     if try_layouts and has_channels_first(versions[0].mod):
         for layout in (CHANNELS_LAST, best_block(hardware)):
-            with suppress(UnsupportedModelError):
+            try:
                 versions.append(in_layout(versions[0], layout))
+            except UnsupportedModelError:
+                name = versions[0].name
+                _log.warning("%s is not tried in %s: TVM cannot convert it", name, layout)
     return versions

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -70,9 +71,12 @@ def test_a_run_tries_them(hardware: Hardware) -> None:
     assert len(matmul) == 1
 
 
-def test_a_layout_that_tvm_cannot_convert_to_is_left_out(hardware: Hardware) -> None:
+def test_a_layout_that_tvm_cannot_convert_to_is_left_out(
+    hardware: Hardware, caplog: pytest.LogCaptureFixture
+) -> None:
     source = "convnext_tiny@r32"
     with pytest.raises(UnsupportedModelError, match=r"convnext_tiny@r32\+nchw8c: TVM cannot"):
         load_network(f"{source}+nchw8c")
     networks = NetworkSet.load([source], hardware, try_layouts=True).networks
     assert [network.name for network in networks] == [source, f"{source}+nhwc"]
+    assert re.search(rf"{source} is not tried in nchw\d+c", caplog.text)
