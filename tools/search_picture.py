@@ -15,7 +15,12 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 _MOST_COLUMNS = 4
 _TICKS = (1, 4, 16, 64, 200, 1000)
-_STYLES = {"costlib": ("C0", "costlib"), "stock": ("C1", "stock MetaSchedule")}
+_STYLES = {
+    "costlib": ("C0", "costlib"),
+    "stock": ("C1", "stock MetaSchedule"),
+    "written": ("C2", "programs by the generator"),
+    "sampled": ("C3", "random programs, picked by the models"),
+}
 
 
 def draw(folder: Path, kind: str, picture: Path) -> None:
@@ -60,7 +65,8 @@ def draw(folder: Path, kind: str, picture: Path) -> None:
         axes.set_title(name, fontsize=9)
     every = [race for seeds in by_task.values() for race in seeds]
     last = panels[len(races)]
-    for arm, (colour, label) in _STYLES.items():
+    for arm in every[0]:
+        colour, label = _STYLES[arm]
         count = min(len(race[arm]) for race in every)
         mean = np.exp(np.mean([np.log(race[arm][:count]) for race in every], axis=0))
         last.step(np.arange(1, count + 1), mean, color=colour, label=label, where="post")
@@ -78,5 +84,5 @@ def draw(folder: Path, kind: str, picture: Path) -> None:
         axes.set_axis_off()
     figure.supxlabel("trials a task", fontsize=9)
     figure.supylabel("throughput / stock's at its end", fontsize=9)
-    figure.legend(fontsize=8, frameon=False, loc="outside upper right", ncols=2)
+    figure.legend(fontsize=8, frameon=False, loc="outside upper right", ncols=len(every[0]))
     figure.savefig(picture, dpi=130)
