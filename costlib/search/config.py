@@ -22,6 +22,8 @@ class SearchConfig(BaseModel):
         So many candidates are lowered, and scored by the exact model, for each that is measured.
     kept
         How many of those that were not measured stay in the race.
+    first
+        So many candidates at least are lowered before a task's first measurement.
     crossover
         Share of the children that have two parents.
     epsilon
