@@ -22,8 +22,6 @@ class SearchConfig(BaseModel):
         So many candidates are lowered, and scored by the exact model, for each that is measured.
     kept
         How many of those that were not measured stay in the race.
-    first
-        So many candidates at least are lowered before a task's first measurement.
     crossover
         Share of the children that have two parents.
     epsilon
@@ -68,7 +66,6 @@ class SearchConfig(BaseModel):
     generations: int = Field(4, ge=0)
     survivors: int = Field(2, ge=1)
     kept: int = Field(0, ge=0)
-    first: int = Field(0, ge=0)
     crossover: float = Field(0.2, ge=0, le=1)
     epsilon: float = Field(0.1, ge=0, le=1)
     optimism: float = Field(0.0, ge=0)

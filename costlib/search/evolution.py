@@ -61,8 +61,6 @@ class EvolutionarySearch(Strategy):
         self._explore()
         inherited = _in_turns(self._fitted(priors, rng), self._written())
         wanted = self._config.survivors * count
-        if not self.elite:
-            wanted = max(wanted, self._config.first)
         first = inherited[: round(_INHERITED * (count if self.elite else wanted))]
         taken = {draft.program.program_id for draft in first}
         evolved = (d for d in self._evolved(inherited, rng) if d.program.program_id not in taken)

@@ -58,7 +58,7 @@ class SecondStage:
         Different decisions may come to the same code; that is wanted once, and not if it was
         measured. All that was left before survives as well, and is not lowered again.
         """
-        taken = self._measured_code | {self._code_of[name] for name in self._left}
+        taken = self._measured_code.union(self._code_of.values())
         passed: dict[int, tuple[Candidate, Origin]] = {}
         tried = met = 0
         while tried < _MOST_REFUSED * wanted or not (passed or self._left):
@@ -84,6 +84,7 @@ class SecondStage:
         """Keep the best of the survivors that are not measured now."""
         best = sorted(proposals, key=lambda one: -one.score)[: self._kept]
         self._left = {one.candidate.program.program_id: one for one in best}
+        self._code_of = {name: self._code_of[name] for name in self._left}
 
     def observe(self, proposals: Sequence[Proposal]) -> None:
         """Take note of what was measured."""
