@@ -11,21 +11,21 @@ class SearchConfig(BaseModel):
     Attributes
     ----------
     strategy
-        A name in :data:`costlib.search.strategy.STRATEGIES`; what follows, but for ``batch`` and
-        ``growth``, is for ``"evolution"``.
-    batch, growth
-        Programs of a task that are measured between two rounds of search: so many, or this share
-        of those that were measured before if that is more.
+        A name in :data:`costlib.search.strategy.STRATEGIES`; what follows, but for ``batch``, is
+        for ``"evolution"``.
+    batch
+        Programs of a task that are measured between two rounds of search.
     population, generations
         Vectors of decisions that evolve, and how often they are replaced.
     survivors
         So many candidates are lowered, and scored by the exact model, for each that is measured.
-    kept
-        How many of those that were not measured stay in the race.
     crossover
         Share of the children that have two parents.
     epsilon
         Share of a batch that is drawn at random.
+    niches
+        Share of a batch that is the best of other kinds of tilings, those first that were measured
+        least, so that a model that is wrong about a kind finds out.
     optimism
         How many of its standard deviations are added to a candidate's score, so that what little
         is known of is measured, too.
@@ -61,13 +61,12 @@ class SearchConfig(BaseModel):
 
     strategy: str = "evolution"
     batch: int = Field(4, ge=1)
-    growth: float = Field(0.0, ge=0)
     population: int = Field(512, ge=8)
     generations: int = Field(4, ge=0)
     survivors: int = Field(2, ge=1)
-    kept: int = Field(0, ge=0)
     crossover: float = Field(0.2, ge=0, le=1)
     epsilon: float = Field(0.1, ge=0, le=1)
+    niches: float = Field(0.25, ge=0, le=1)
     optimism: float = Field(0.0, ge=0)
     diversity: float = Field(0.0, ge=0)
     draft: bool = True

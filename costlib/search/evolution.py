@@ -8,7 +8,9 @@ exact model; the best of those are measured.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -39,6 +41,27 @@ _INHERITED = 0.5
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
+_Niche = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    """One of a population that has evolved.
+
+    Attributes
+    ----------
+    order, score
+        Its place among all, the lowest first, and its draft score.
+    niche
+        Sketch and kind of tilings.
+    """
+
+    order: float
+    score: float
+    niche: _Niche
+    pool: SketchPool
+    vector: Integers
+
 
 class EvolutionarySearch(Strategy):
     """Ansor's evolution with the parts of :class:`costlib.search.config.SearchConfig`."""
@@ -49,7 +72,12 @@ class EvolutionarySearch(Strategy):
 
     @cached_property
     def _second(self) -> SecondStage:
-        return SecondStage(self, self._config.kept)
+        return SecondStage(self)
+
+    @cached_property
+    def _visits(self) -> Counter[_Niche]:
+        """How many programs of each niche were measured."""
+        return Counter()
 
     @cached_property
     def _choice(self) -> SketchChoice:
@@ -61,17 +89,21 @@ class EvolutionarySearch(Strategy):
         self._explore()
         inherited = _in_turns(self._fitted(priors, rng), self._written())
         wanted = self._config.survivors * count
-        first = inherited[: round(_INHERITED * (count if self.elite else wanted))]
+        people = self._evolved(inherited, rng)
+        unusual = self._unusual(people, int(rng.binomial(count, self._config.niches)))
+        first = [*unusual, *inherited[: round(_INHERITED * (count if self.elite else wanted))]]
         taken = {draft.program.program_id for draft in first}
-        evolved = (d for d in self._evolved(inherited, rng) if d.program.program_id not in taken)
-        drafts = itertools.chain(first, evolved, self._drawn(rng))
+        others = (d for d in self._drafts(people, inherited) if d.program.program_id not in taken)
+        drafts = itertools.chain(first, others, self._drawn(rng))
         survivors = self._second.survivors(drafts, wanted)
         if not survivors:
             self.exhausted = True
             return []
         scores = np.array([proposal.score for proposal in survivors])
-        chosen: list[int] = []
-        if not self.elite:
+        if self.elite:
+            names = {draft.program.program_id for draft in unusual}
+            chosen = [i for i, s in enumerate(survivors) if s.candidate.program.program_id in names]
+        else:
             chosen = _best_inherited(survivors, scores, round(_INHERITED * count))
         rest = np.array([i for i in range(len(survivors)) if i not in chosen], "int64")
         more = select_batch(
@@ -83,9 +115,7 @@ class EvolutionarySearch(Strategy):
             diversity=self._config.diversity,
             epsilon=self._config.epsilon,
         )
-        picked = [*chosen, *(int(rest[i]) for i in more)]
-        self._second.leave([survivors[i] for i in range(len(survivors)) if i not in picked])
-        return [survivors[i] for i in picked]
+        return [survivors[i] for i in [*chosen, *(int(rest[i]) for i in more)]]
 
     def _uncertainty(self, proposals: Sequence[Proposal]) -> Floats | None:
         """How far scores may be off, as far as the search is optimistic about that."""
@@ -99,7 +129,11 @@ class EvolutionarySearch(Strategy):
         super().observe(proposals, measurements)
         self._second.observe(proposals)
         for measurement in measurements:
-            self._choice.observe(measurement.program.sketch_id, measurement.latency_s)
+            program = measurement.program
+            self._choice.observe(program.sketch_id, measurement.latency_s)
+            if (pool := self._pools.get(program.sketch_id)) is not None:
+                (niche,) = pool.vectors.niches(pool.vectors.encode([program])).tolist()
+                self._visits[program.sketch_id, niche] += 1
 
     def recall(self, measurements: Sequence[Measurement]) -> None:
         """Take up what an earlier session of the run has measured."""
@@ -165,7 +199,7 @@ class EvolutionarySearch(Strategy):
                 seen.add(program.program_id)
                 yield Draft(pool, vector, program, Origin.DIFFUSED)
 
-    def _evolved(self, start: Sequence[Draft], rng: np.random.Generator) -> Iterator[Draft]:
+    def _evolved(self, start: Sequence[Draft], rng: np.random.Generator) -> list[_Ranked]:
         """Candidates of all sketches, the most promising first.
 
         With sketch selection, or without a model that compares them, the sketches are mixed by
@@ -177,7 +211,7 @@ class EvolutionarySearch(Strategy):
         if not config.sketch_selection:
             shares = dict.fromkeys(shares, 1 / len(shares))
         by_share = config.sketch_selection or score is None
-        found: list[tuple[float, SketchPool, Integers]] = []
+        found: list[_Ranked] = []
         for sketch_id, pool in self._pools.items():
             elite = [p for _, p in self.elite if p.sketch_id == sketch_id][:_ELITE]
             rows = [draft.vector[None] for draft in start if draft.pool is pool]
@@ -189,17 +223,38 @@ class EvolutionarySearch(Strategy):
                 score,
                 self._model.direction_chances,
                 rng,
+                niches=config.niches > 0,
             )
             places = (np.arange(len(vectors)) + rng.random()) / shares[sketch_id]
             order = places if by_share else -scores
-            found += zip(order.tolist(), itertools.repeat(pool), vectors)
-        found.sort(key=lambda one: one[0])
+            niches = zip(itertools.repeat(sketch_id), pool.vectors.niches(vectors).tolist())
+            pools = itertools.repeat(pool)
+            found += map(_Ranked, order.tolist(), scores.tolist(), niches, pools, vectors)
+        return sorted(found, key=lambda one: one.order)
+
+    def _drafts(self, people: Sequence[_Ranked], start: Sequence[Draft]) -> Iterator[Draft]:
+        """Those of a population that are worth lowering, in its order."""
         origins = {draft.program.program_id: draft.origin for draft in start}
-        for _, pool, vector in found:
-            (program,) = pool.vectors.decode(vector[None])
-            if self._second.is_open(program):
-                origin = origins.get(program.program_id, Origin.EVOLVED)
-                yield Draft(pool, vector, program, origin)
+        for one in people:
+            if (draft := self._draft_of(one)) is not None:
+                yield replace(draft, origin=origins.get(draft.program.program_id, draft.origin))
+
+    def _draft_of(self, one: _Ranked) -> Draft | None:
+        (program,) = one.pool.vectors.decode(one.vector[None])
+        if not self._second.is_open(program):
+            return None
+        return Draft(one.pool, one.vector, program, Origin.EVOLVED)
+
+    def _unusual(self, people: Sequence[_Ranked], count: int) -> list[Draft]:
+        """The best of each of so many niches, of those that were measured least."""
+        if not (count and self.elite):
+            return []
+        best: dict[_Niche, Draft] = {}
+        for one in sorted(people, key=lambda one: -one.score):
+            if one.niche not in best and (draft := self._draft_of(one)) is not None:
+                best[one.niche] = draft
+        least = sorted(best, key=lambda niche: self._visits[niche])
+        return [best[niche] for niche in least[:count]]
 
     def _drawn(self, rng: np.random.Generator) -> Iterator[Draft]:
         """Draw candidates at random, for when evolution comes up with nothing new."""

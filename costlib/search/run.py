@@ -199,8 +199,7 @@ class TuningRun:
         search = self.searches[task]
         started = time.perf_counter()
         proposals = search.repeated()
-        size = max(self.config.batch, round(self.config.growth * len(search.measured)))
-        if fresh := min(size, most) - len(proposals):
+        if fresh := min(self.config.batch, most) - len(proposals):
             proposals += search.propose(fresh, self._priors(task))
         if not proposals:
             return None
@@ -222,15 +221,10 @@ class TuningRun:
         )
         search.observe(proposals, measurements)
         self._model.refit()
-        self._noted(task, len(measurements))
+        self._scheduler.observe(task, search.best_s)
+        self.trials += len(measurements)
         search_s = propose_s + time.perf_counter() - measured
         return Batch(task, proposals, measurements, search_s, measured - started)
-
-    def _noted(self, task: int, trials: int) -> None:
-        """Count trials of a task; to the scheduler a large batch is several of the usual size."""
-        self.trials += trials
-        for _ in range(0, trials, self.config.batch):
-            self._scheduler.observe(task, self.searches[task].best_s)
 
     def _priors(self, task: int) -> list[Prior]:
         """Good programs of tasks like this one: of this run, of earlier ones, of the bundle."""
@@ -280,7 +274,9 @@ class TuningRun:
         for task, measurements in by_task.items():
             search = self.searches[task]
             search.recall(measurements)
-            self._noted(task, len(measurements))
+            for _ in range(0, len(measurements), self.config.batch):
+                self._scheduler.observe(task, search.best_s)
+            self.trials += len(measurements)
         self._model.refit()
         return [(task, m) for task, measurements in by_task.items() for m in measurements]
 

@@ -29,23 +29,18 @@ class Draft:
 
 
 class SecondStage:
-    """Lowers and scores drafts of one task; what is not measured stays in the race.
+    """Lowers and scores drafts of one task.
 
     Parameters
     ----------
     search
         The task's search, which knows its design space, its models and what was measured.
-    kept
-        How many survivors stay for the next round, the best.
     """
 
-    def __init__(self, search: Strategy, kept: int) -> None:
+    def __init__(self, search: Strategy) -> None:
         self._search = search
-        self._kept = kept
         self._measured_code: set[int] = set()
         self._refused: set[str] = set()
-        self._left: dict[str, Proposal] = {}
-        self._code_of: dict[str, int] = {}
 
     def is_open(self, program: Program) -> bool:
         """Whether it was not measured and, as far as is known, is valid and new as code."""
@@ -56,35 +51,23 @@ class SecondStage:
         """Lower drafts until enough pass the postprocessors, and score them exactly.
 
         Different decisions may come to the same code; that is wanted once, and not if it was
-        measured. All that was left before survives as well, and is not lowered again.
+        measured.
         """
-        taken = self._measured_code.union(self._code_of.values())
         passed: dict[int, tuple[Candidate, Origin]] = {}
-        tried = met = 0
-        while tried < _MOST_REFUSED * wanted or not (passed or self._left):
-            some = list(itertools.islice(drafts, wanted - met - len(passed)))
+        tried = 0
+        while len(passed) < wanted and (tried < _MOST_REFUSED * wanted or not passed):
+            some = list(itertools.islice(drafts, wanted - len(passed)))
             if not some:
                 break
             tried += len(some)
-            new = [draft for draft in some if draft.program.program_id not in self._left]
-            met += len(some) - len(new)
-            schedules = self._search.space.lower_all([draft.program for draft in new])
-            for draft, schedule in zip(new, schedules, strict=True):
-                name = draft.program.program_id
+            schedules = self._search.space.lower_all([draft.program for draft in some])
+            for draft, schedule in zip(some, schedules, strict=True):
                 code = None if schedule is None else structural_key(schedule.mod)
-                if code is None or code in taken:
-                    self._refused.add(name)
+                if code is None or code in self._measured_code:
+                    self._refused.add(draft.program.program_id)
                 else:
-                    self._code_of[name] = code
                     passed.setdefault(code, (Candidate(draft.program, schedule), draft.origin))
-        known = self._search.rescored(list(self._left.values()))
-        return [*known, *self._search.proposals(list(passed.values()))]
-
-    def leave(self, proposals: Sequence[Proposal]) -> None:
-        """Keep the best of the survivors that are not measured now."""
-        best = sorted(proposals, key=lambda one: -one.score)[: self._kept]
-        self._left = {one.candidate.program.program_id: one for one in best}
-        self._code_of = {name: self._code_of[name] for name in self._left}
+        return self._search.proposals(list(passed.values()))
 
     def observe(self, proposals: Sequence[Proposal]) -> None:
         """Take note of what was measured."""

@@ -9,13 +9,13 @@ import importlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from costlib.errors import UnknownNameError
-from costlib.features.batch import FeatureBatch, join
+from costlib.features.batch import FeatureBatch
 from costlib.features.context import task_features
 from costlib.features.lowered import lowered_batch
 from costlib.features.schedule import schedule_batch
@@ -219,17 +219,6 @@ class Strategy(ABC):
             for (candidate, origin), score, statements, schedule in zip(
                 candidates, scores, batch.split(), schedules.split(), strict=True
             )
-        ]
-
-    def rescored(self, proposals: Sequence[Proposal]) -> list[Proposal]:
-        """Score proposals anew, by what the model knows now."""
-        if not proposals:
-            return []
-        statements = join([proposal.statements for proposal in proposals])
-        scores = self._model.scores(self._number, statements)
-        return [
-            replace(proposal, score=float(score))
-            for proposal, score in zip(proposals, scores, strict=True)
         ]
 
     def schedules(self, programs: Sequence[Program]) -> FeatureBatch:

@@ -143,6 +143,18 @@ class DecisionVectors:
         """Mix `n` pairs of vectors, each decision from either parent (node by node, as Ansor)."""
         return np.where(rng.random(one.shape) < 0.5, one, other)
 
+    def niches(self, vectors: Integers) -> Integers:
+        """Number the kinds of tilings of `n x d` vectors; int64 `n`.
+
+        A kind says which spatial loops have an innermost tile of one iteration. Where all have,
+        the compiler vectorises a loop further out: another program, that no small step leads to.
+        """
+        numbers = np.zeros(len(vectors), "int64")
+        for place, tiling in enumerate(self._tilings):
+            if tiling is not None and self.directions[place] == "tile_spatial":
+                numbers = 2 * numbers + (tiling.factors[vectors[:, place], -1] == 1)
+        return numbers
+
     def _step(self, place: int, choices: Integers, rng: np.random.Generator) -> Integers:
         tiling = self._tilings[place]
         if tiling is not None:

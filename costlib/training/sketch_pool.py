@@ -16,6 +16,12 @@ from costlib.space.vectors import DecisionVectors, Integers
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 Score = Callable[[FeatureBatch], Floats]
+_OF_NICHE = 4
+"""So many of each niche go on, however bad they are."""
+
+_FROM_NICHES = 0.3
+"""Share of the parents that are the best of their niches."""
+
 Guide = Callable[[FeatureBatch, np.ndarray[Any, np.dtype[np.bool_]]], Floats]
 """Schedules and the directions that they allow, bool `n x d`, to a probability of each."""
 
@@ -62,6 +68,7 @@ class SketchPool:
         score: Score | None,
         guide: Guide,
         rng: np.random.Generator,
+        niches: bool = False,
     ) -> tuple[Integers, Floats]:
         """Let a population evolve.
 
@@ -80,6 +87,9 @@ class SketchPool:
             from the start, and the order is random.
         rng
             Decides everything else.
+        niches
+            Keep the best of each niche as well (MAP-Elites: Mouret and Clune 2015), and let them
+            breed.
 
         Returns
         -------
@@ -97,6 +107,10 @@ class SketchPool:
         scores = score(schedules)
         for _ in range(generations if self._allowed.any() else 0):
             parents = _by_rank(scores, size, rng)
+            if niches:
+                leaders = np.flatnonzero(self._places(people, scores) == 0)
+                swapped = rng.random(size) < _FROM_NICHES
+                parents[swapped] = rng.choice(leaders, int(swapped.sum()))
             children = self._children(people, schedules, parents, crossover, guide, rng)
             children = _distinct(np.concatenate([people, children]))[len(people) :]
             if len(children) == 0:
@@ -104,11 +118,25 @@ class SketchPool:
             born = self.encode(children)
             people = np.concatenate([people, children])
             scores = np.concatenate([scores, score(born)])
-            best = np.argsort(-scores, kind="stable")[:size]
+            best = np.argsort(-scores, kind="stable")
+            late = best[size:]
+            best = best[:size]
+            if niches:
+                kept = self._places(people, scores)[late] < _OF_NICHE
+                best = np.concatenate([best, late[kept]])
             people, scores = people[best], scores[best]
             schedules = select(join([schedules, born]), best)
         order = np.argsort(-scores, kind="stable")
         return people[order], scores[order]
+
+    def _places(self, people: Integers, scores: Floats) -> Integers:
+        """Return on which place in its niche each of `n` vectors is, the best on 0; int64 `n`."""
+        niches = self.vectors.niches(people)
+        order = np.lexsort((-scores, niches))
+        ordered = niches[order]
+        places = np.empty(len(people), "int64")
+        places[order] = np.arange(len(people)) - np.searchsorted(ordered, ordered)
+        return places
 
     def _children(
         self,

@@ -216,13 +216,16 @@ def test_devices_that_lie_or_hang_are_dropped(
         monkeypatch.setattr(fleet_module, "SLACK_SECS", 1.0)
         with Measurer(hardware, config, devices=fleet.pool(hardware)) as measurer:
             measurements = measurer.measure(matmul, drawn(matmul, 6))
+            for _ in range(20):  # A quick honest device can leave the others without a job.
+                if len(fleet.devices) > 1:
+                    measurements += measurer.measure(matmul, drawn(matmul, 6))
         assert set(fleet.dropped.values()) == {
             "its canaries are off",
             "it did not answer within 2 s",
         }
         assert len(fleet.devices) == 1
-    assert [m.status for m in measurements] == [Status.OK] * 6
-    assert [m.run_secs for m in measurements] == [HONEST.run_secs] * 6
+    assert {m.status for m in measurements} == {Status.OK}
+    assert {m.run_secs for m in measurements} == {HONEST.run_secs}
 
 
 def test_without_any_device_left_it_ends_with_one_line(

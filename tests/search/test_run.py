@@ -219,47 +219,6 @@ def test_programs_of_the_same_code_are_measured_once(
     assert len(device.code) == len(set(device.code)) == 64
 
 
-def test_batches_grow_with_what_was_measured(
-    tasks: list[Task], hardware: Hardware, tmp_path: Path
-) -> None:
-    for growth in (0.0, 0.25):
-        batches: list[Batch] = []
-        config = SMALL.model_copy(update={"growth": growth})
-        run = start(tasks[:1], hardware, tmp_path / str(growth), config=config)
-        run.run(64, on_batch=batches.append)
-        sizes = [len(batch.measurements) for batch in batches]
-        before = np.cumsum([0, *sizes[:-1]])
-        wanted = np.maximum(4, np.round(growth * before))
-        assert sizes[:-2] == wanted[:-2].tolist()
-
-
-@pytest.mark.parametrize("kept", [0, 16])
-def test_what_was_lowered_stays_in_the_race(
-    tasks: list[Task],
-    hardware: Hardware,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kept: int,
-) -> None:
-    config = SMALL.model_copy(update={"kept": kept, "epsilon": 0.0})
-    search = start(tasks[:1], hardware, tmp_path, config=config).searches[0]
-    lowered: list[str] = []
-    lower_all = search.space.lower_all
-
-    def watched(programs: Sequence[Program]) -> list[object]:
-        lowered.extend(program.program_id for program in programs)
-        return lower_all(programs)
-
-    monkeypatch.setattr(search.space, "lower_all", watched)
-    first = {p.candidate.program.program_id: p.score for p in search.propose(4)}
-    before = set(lowered)
-    lowered.clear()
-    second = {p.candidate.program.program_id: p.score for p in search.propose(4)}
-    again = before & set(lowered)
-    assert again == set(first) if kept else again > set(first)
-    assert min(second.values()) >= min(first.values())
-
-
 def test_stops_when_little_is_to_be_gained(
     tasks: list[Task], hardware: Hardware, tmp_path: Path
 ) -> None:
