@@ -59,6 +59,7 @@ PLAIN = SearchConfig(
     correction=False,
     generator=False,
     looks=1,
+    niches=0,
 )
 FULL = SearchConfig()
 PARTS: dict[str, dict[str, Any]] = {
@@ -71,6 +72,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "correction": {"correction": True},
     "generator": {"generator": True},
     "looks": {"looks": 3},
+    "niches": {"niches": 0.5},
     "thrift": {"survivors": 1, "population": 256, "generations": 2},
 }
 

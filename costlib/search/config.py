@@ -24,8 +24,8 @@ class SearchConfig(BaseModel):
     epsilon
         Share of a batch that is drawn at random.
     niches
-        Share of a batch that is the best of other kinds of tilings, those first that were measured
-        least, so that a model that is wrong about a kind finds out.
+        Share of the rounds, while nothing better is found, that measure the best of other kinds of
+        tilings, those first that were measured least: a model that is wrong about a kind finds out.
     optimism
         How many of its standard deviations are added to a candidate's score, so that what little
         is known of is measured, too.
@@ -66,7 +66,7 @@ class SearchConfig(BaseModel):
     survivors: int = Field(2, ge=1)
     crossover: float = Field(0.2, ge=0, le=1)
     epsilon: float = Field(0.1, ge=0, le=1)
-    niches: float = Field(0.25, ge=0, le=1)
+    niches: float = Field(0.5, ge=0, le=1)
     optimism: float = Field(0.0, ge=0)
     diversity: float = Field(0.0, ge=0)
     draft: bool = True

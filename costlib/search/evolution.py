@@ -33,6 +33,9 @@ from costlib.training.sketch_pool import SketchPool
 _ELITE = 16
 """Measured programs that every population starts with."""
 
+_STALLED = 8
+"""Programs in a row, none of them better, after which it is time to look at other niches."""
+
 _WRITTEN = 64
 """Programs of a task that the generator writes."""
 
@@ -88,9 +91,11 @@ class EvolutionarySearch(Strategy):
         rng = self._rng()
         self._explore()
         inherited = _in_turns(self._fitted(priors, rng), self._written())
-        wanted = self._config.survivors * count
-        people = self._evolved(inherited, rng)
-        unusual = self._unusual(people, int(rng.binomial(count, self._config.niches)))
+        stalled = bool(self.elite) and self._standings.stands() >= _STALLED
+        elsewhere = stalled and rng.random() < self._config.niches
+        wanted = count if elsewhere else self._config.survivors * count
+        people = self._evolved(inherited, rng, elsewhere)
+        unusual = self._unusual(people, count) if elsewhere else []
         first = [*unusual, *inherited[: round(_INHERITED * (count if self.elite else wanted))]]
         taken = {draft.program.program_id for draft in first}
         others = (d for d in self._drafts(people, inherited) if d.program.program_id not in taken)
@@ -100,10 +105,8 @@ class EvolutionarySearch(Strategy):
             self.exhausted = True
             return []
         scores = np.array([proposal.score for proposal in survivors])
-        if self.elite:
-            names = {draft.program.program_id for draft in unusual}
-            chosen = [i for i, s in enumerate(survivors) if s.candidate.program.program_id in names]
-        else:
+        chosen: list[int] = []
+        if not self.elite:
             chosen = _best_inherited(survivors, scores, round(_INHERITED * count))
         rest = np.array([i for i in range(len(survivors)) if i not in chosen], "int64")
         more = select_batch(
@@ -199,7 +202,9 @@ class EvolutionarySearch(Strategy):
                 seen.add(program.program_id)
                 yield Draft(pool, vector, program, Origin.DIFFUSED)
 
-    def _evolved(self, start: Sequence[Draft], rng: np.random.Generator) -> list[_Ranked]:
+    def _evolved(
+        self, start: Sequence[Draft], rng: np.random.Generator, niches: bool
+    ) -> list[_Ranked]:
         """Candidates of all sketches, the most promising first.
 
         With sketch selection, or without a model that compares them, the sketches are mixed by
@@ -223,13 +228,13 @@ class EvolutionarySearch(Strategy):
                 score,
                 self._model.direction_chances,
                 rng,
-                niches=config.niches > 0,
+                niches,
             )
             places = (np.arange(len(vectors)) + rng.random()) / shares[sketch_id]
             order = places if by_share else -scores
-            niches = zip(itertools.repeat(sketch_id), pool.vectors.niches(vectors).tolist())
+            kinds = zip(itertools.repeat(sketch_id), pool.vectors.niches(vectors).tolist())
             pools = itertools.repeat(pool)
-            found += map(_Ranked, order.tolist(), scores.tolist(), niches, pools, vectors)
+            found += map(_Ranked, order.tolist(), scores.tolist(), kinds, pools, vectors)
         return sorted(found, key=lambda one: one.order)
 
     def _drafts(self, people: Sequence[_Ranked], start: Sequence[Draft]) -> Iterator[Draft]:
@@ -247,8 +252,6 @@ class EvolutionarySearch(Strategy):
 
     def _unusual(self, people: Sequence[_Ranked], count: int) -> list[Draft]:
         """The best of each of so many niches, of those that were measured least."""
-        if not (count and self.elite):
-            return []
         best: dict[_Niche, Draft] = {}
         for one in sorted(people, key=lambda one: -one.score):
             if one.niche not in best and (draft := self._draft_of(one)) is not None:

@@ -219,6 +219,20 @@ def test_programs_of_the_same_code_are_measured_once(
     assert len(device.code) == len(set(device.code)) == 64
 
 
+def test_a_share_goes_to_niches_that_were_measured_least(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path
+) -> None:
+    most = []
+    for share in (0.0, 1.0):
+        config = SMALL.model_copy(update={"niches": share, "sketch_selection": False})
+        run = start(tasks[:1], hardware, tmp_path / str(share), config=config)
+        run.run(48)
+        visits = run.searches[0]._visits  # type: ignore[attr-defined]
+        assert visits.total() == 48
+        most.append(max(visits.values()))
+    assert most[1] < most[0]
+
+
 def test_stops_when_little_is_to_be_gained(
     tasks: list[Task], hardware: Hardware, tmp_path: Path
 ) -> None:

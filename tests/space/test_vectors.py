@@ -75,6 +75,18 @@ def test_a_child_takes_each_decision_from_a_parent(vectors: DecisionVectors) -> 
     assert (child != one).any() and (child != other).any()
 
 
+def test_niches_tell_which_innermost_tiles_are_one(vectors: DecisionVectors) -> None:
+    drawn = vectors.random(300, np.random.default_rng(0))
+    spatial = [i for i, name in enumerate(vectors.directions) if name == "tile_spatial"]
+    kinds = [
+        tuple(program.decisions[place][1][-1] == 1 for place in spatial)
+        for program in vectors.decode(drawn)
+    ]
+    numbers = vectors.niches(drawn).tolist()
+    pairs = set(zip(numbers, kinds, strict=True))
+    assert len(pairs) == len(set(numbers)) == len(set(kinds)) == 8
+
+
 def test_the_same_seed_does_the_same(vectors: DecisionVectors) -> None:
     runs = []
     for _ in range(2):
