@@ -10,9 +10,9 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,8 +47,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 _Niche = tuple[str, int]
 
 
-@dataclass(frozen=True)
-class _Ranked:
+class _Ranked(NamedTuple):
     """One of a population that has evolved.
 
     Attributes
@@ -79,7 +78,7 @@ class EvolutionarySearch(Strategy):
 
     @cached_property
     def _visits(self) -> Counter[_Niche]:
-        """How many programs of each niche were measured."""
+        """How often programs of each niche were measured."""
         return Counter()
 
     @cached_property

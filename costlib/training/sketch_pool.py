@@ -15,13 +15,13 @@ from costlib.space.vectors import DecisionVectors, Integers
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-Score = Callable[[FeatureBatch], Floats]
 _OF_NICHE = 4
 """So many of each niche go on, however bad they are."""
 
 _FROM_NICHES = 0.3
 """Share of the parents that are the best of their niches."""
 
+Score = Callable[[FeatureBatch], Floats]
 Guide = Callable[[FeatureBatch, np.ndarray[Any, np.dtype[np.bool_]]], Floats]
 """Schedules and the directions that they allow, bool `n x d`, to a probability of each."""
 
