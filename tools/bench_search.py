@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,6 +48,8 @@ LONG_TRIALS = 1000
 NETWORK_TRIALS = 64
 ABLATION_TRIALS = 48
 ABLATION_SEEDS = (0, 1)
+DIFFUSION_TRIALS = 16
+DIFFUSION_NETWORKS = ("bert_tiny", "mobilenet_v2")
 PLAIN = SearchConfig(
     crossover=0,
     diversity=0,
@@ -75,6 +77,8 @@ PARTS: dict[str, dict[str, Any]] = {
     "niches": {"niches": 0.5},
     "thrift": {"survivors": 1, "population": 256, "generations": 2},
 }
+DIFFUSION: dict[str, dict[str, Any]] = {"diffusion": {"diffusion": True}}
+"""Goes from task to task, so it is a part of the search of whole networks alone."""
 
 
 class Case(NamedTuple):
@@ -116,8 +120,12 @@ def main() -> None:
 
 def heaviest(network: str, hardware: Hardware, count: int) -> list[Task]:
     """Return the tunable tasks of a network with the most operations, each of weight 1."""
-    tasks = [t for t in extract_tasks(network, hardware) if DesignSpace(t).is_tunable]
-    return [task.times(1) for task in tasks[:count]]
+    return [task.times(1) for task in tunable(network, hardware)[:count]]
+
+
+def tunable(network: str, hardware: Hardware) -> list[Task]:
+    """Return the tasks of a network that there is something to decide about."""
+    return [t for t in extract_tasks(network, hardware) if DesignSpace(t).is_tunable]
 
 
 def heavy(hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None) -> Iterator[Case]:
@@ -141,7 +149,7 @@ def long(hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None) -
 def whole(hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None) -> Iterator[Case]:
     """Yield whole networks."""
     for network in only:
-        tasks = [t for t in extract_tasks(network, hardware) if DesignSpace(t).is_tunable]
+        tasks = tunable(network, hardware)
         budget = NETWORK_TRIALS * len(tasks)
         for seed in seeds or SEEDS.get(network, (0,)):
             yield Case(f"network-{network}-seed{seed}", _against_stock(tasks, budget, budget, seed))
@@ -150,12 +158,20 @@ def whole(hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None) 
 def ablation(
     hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None
 ) -> Iterator[Case]:
-    """Yield single tasks with every version of costlib's search side by side."""
+    """Yield tasks, then networks, with every version of costlib's search side by side."""
     tasks = {network: heaviest(network, hardware, 2) for network in only}
     for seed in seeds or ABLATION_SEEDS:
         for network in only:
             for rank, task in enumerate(tasks[network]):
-                yield Case(f"ablation-{network}-{rank}-seed{seed}", _versions(task, seed))
+                name = f"ablation-{network}-{rank}-seed{seed}"
+                yield Case(name, _versions([task], ABLATION_TRIALS, PARTS, seed))
+    for network in DIFFUSION_NETWORKS:
+        if network in only:
+            all_tasks = tunable(network, hardware)
+            trials = DIFFUSION_TRIALS * len(all_tasks)
+            for seed in seeds or ABLATION_SEEDS:
+                name = f"ablation-{network}-all-seed{seed}"
+                yield Case(name, _versions(all_tasks, trials, DIFFUSION, seed))
 
 
 def _against_stock(
@@ -187,10 +203,12 @@ def _long(task: Task, seed: int) -> Callable[[Measurer, Bundle], dict[str, Any]]
     return measure
 
 
-def _versions(task: Task, seed: int) -> Callable[[Measurer, Bundle], dict[str, Any]]:
+def _versions(
+    tasks: Sequence[Task], trials: int, parts: Mapping[str, Mapping[str, Any]], seed: int
+) -> Callable[[Measurer, Bundle], dict[str, Any]]:
     def measure(measurer: Measurer, bundle: Bundle) -> dict[str, Any]:
         versions = {"plain": (bundle, PLAIN), "full": (bundle, FULL), "cold": (None, FULL)}
-        for name, change in PARTS.items():
+        for name, change in parts.items():
             without = {field: getattr(PLAIN, field) for field in change}
             versions[f"plain + {name}"] = (bundle, PLAIN.model_copy(update=change))
             less = FULL.model_copy(update=without)
@@ -199,10 +217,10 @@ def _versions(task: Task, seed: int) -> Callable[[Measurer, Bundle], dict[str, A
             else:
                 versions[f"full + {name}"] = (bundle, FULL.model_copy(update=change))
         arms = [
-            Arm(name, ours([task], ABLATION_TRIALS, seed, measurer, known, config))
+            Arm(name, ours(tasks, trials, seed, measurer, known, config))
             for name, (known, config) in versions.items()
         ]
-        return raced(arms, [task], measurer)
+        return raced(arms, tasks, measurer)
 
     return measure
 

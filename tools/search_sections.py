@@ -42,19 +42,26 @@ def search(result: dict[str, Any]) -> list[str]:
     if result.get("ablation"):
         figures = ("cases", "throughput", "throughput_along_the_way")
         rows = [
-            [row["version"], *(row[figure] for figure in figures), *row["range"], row["overhead"]]
+            [
+                row["version"],
+                row["on"],
+                *(row[figure] for figure in figures),
+                *row["range"],
+                row["overhead"],
+            ]
             for row in result["ablation"]
         ]
         parts += [
             "**Part by part** (`ablation`): races of the heavy tasks, 48 trials for each "
-            "version. *Plain* is Ansor's loop with the bundle's exact model alone; *cold* has no "
-            "bundle; *thrift* is half of the population and the generations, and one survivor for "
-            "each trial. Throughput of the best program relative to the full search's, after all "
-            "trials and as the mean along the way, geometric means and the range of the former; "
-            "seconds beside building and running, relative to its:",
+            "version, and of whole networks, 16 trials a task. *Plain* is Ansor's loop with the "
+            "bundle's exact model alone; *cold* has no bundle; *thrift* is half of the population "
+            "and the generations, and one survivor for each trial. Throughput relative to the full "
+            "search's, after all trials and as the mean along the way, geometric means and the "
+            "range of the former; seconds beside building and running, relative to its:",
             table(
                 [
                     "version",
+                    "on",
                     "races",
                     "at the end",
                     "along the way",

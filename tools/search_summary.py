@@ -115,14 +115,15 @@ def _geometric_mean(values: Sequence[float]) -> float:
 
 
 def _ablation(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """How fast each version's best program is after all trials, relative to the full search's."""
+    """How fast each version is after all trials, relative to the full search."""
     rows = []
-    for name in dict.fromkeys(name for case in cases for name in case["arms"]):
+    kinds = [(case, "networks" if len(case["tasks"]) > 1 else "tasks") for case in cases]
+    for on, name in dict.fromkeys((on, name) for case, on in kinds for name in case["arms"]):
         ratios, areas, overheads = [], [], []
-        raced = [case for case in cases if name in case["arms"]]
+        raced = [case for case, kind in kinds if kind == on and name in case["arms"]]
         for case in raced:
-            one = np.ones(1)
-            full, this = curve(case["arms"]["full"], one), curve(case["arms"][name], one)
+            weights = np.array([task["weight"] for task in case["tasks"]], "float64")
+            full, this = (curve(case["arms"][arm], weights) for arm in ("full", name))
             ratios.append(full[-1] / this[-1])
             count = min(len(full), len(this))
             known = np.isfinite(full[:count]) & np.isfinite(this[:count])
@@ -131,6 +132,7 @@ def _ablation(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         rows.append(
             {
                 "version": name,
+                "on": on,
                 "throughput": _geometric_mean(ratios),
                 "throughput_along_the_way": _geometric_mean(areas),
                 "range": [round(min(ratios), 3), round(max(ratios), 3)],

@@ -51,6 +51,7 @@ def collect(
     from costlib.data.summary import summarize
     from costlib.hub.scorer import load_scorer
     from costlib.measure.config import MeasureConfig
+    from costlib.search.collecting import load_search
     from costlib.search.generate import load_writer
 
     code = HardwarePlan(target=target, mcpu=mcpu, cores=cores)
@@ -72,6 +73,7 @@ def collect(
             wanted,
             out,
             load_scorer=load_scorer,
+            load_search=load_search,
             load_writer=load_writer,
             config=MeasureConfig(check_output=check),
             fleet=fleet,

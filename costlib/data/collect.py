@@ -19,7 +19,7 @@ from costlib.data.claims import claimed
 from costlib.data.dataset import Dataset
 from costlib.data.parts import PART_PATTERN
 from costlib.data.plan import Mix
-from costlib.data.proposals import Scorer, TaskState, Writer, draw
+from costlib.data.proposals import Searcher, TaskState, Writer, draw
 from costlib.data.records import measurement_row
 from costlib.data.task_tables import register_sketches, register_workloads
 from costlib.errors import InputError
@@ -69,7 +69,7 @@ def collect(
     hardware: Hardware | None = None,
     seed: int = 0,
     mix: Mix | None = None,
-    score: Scorer | None = None,
+    search: Searcher | None = None,
     write: Writer | None = None,
     minutes: float | None = None,
     config: MeasureConfig | None = None,
@@ -97,8 +97,8 @@ def collect(
         Decides which programs are drawn.
     mix
         How the programs are made.
-    score
-        A cost model that picks the evolved programs; without one those are random.
+    search
+        Proposes the evolved programs; without one those are random.
     write
         A generator that writes the generated programs; without one those are random.
     minutes
@@ -125,7 +125,7 @@ def collect(
     register_workloads(dataset, tasks, {state.task.workload_id for state in states})
     register_sketches(dataset, [sketch for state in states for sketch in state.space.sketches])
     collection = _Collection(
-        dataset, hardware, states, programs_per_task, seed, mix or Mix(), score, write, on_progress
+        dataset, hardware, states, programs_per_task, seed, mix or Mix(), search, write, on_progress
     )
     collection.recall()
     if not collection.unfinished():
@@ -149,7 +149,7 @@ class _Collection:
     programs_per_task: int
     seed: int
     mix: Mix
-    score: Scorer | None
+    search: Searcher | None
     write: Writer | None
     on_progress: Callable[[CollectProgress], None] | None
     failed: int = 0
@@ -169,7 +169,7 @@ class _Collection:
             for workload, sketch, decisions, origin, latency_s, raced in rows.iter_rows():
                 if workload in by_id:
                     program = Program.from_row(workload, sketch, decisions)
-                    by_id[workload].add(program, Origin(origin), None if raced else latency_s)
+                    by_id[workload].add(program, Origin(origin), latency_s, raced)
 
     def unfinished(self) -> list[TaskState]:
         """The tasks that want more programs and have more."""
@@ -199,7 +199,7 @@ class _Collection:
 
     def _measure_batch(self, measurer: Measurer, state: TaskState) -> None:
         wanted = min(BATCH, self.programs_per_task - len(state.measured))
-        draws = draw(state, wanted, self.mix, self.score, self.seed, self.write)
+        draws = draw(state, wanted, self.mix, self.search, self.seed, self.write)
         state.exhausted = len(draws) < wanted
         measurements = measurer.measure(state.task, [d.candidate for d in draws], state.best_s)
         rows = [

@@ -7,20 +7,34 @@ prediction"). The children that were also measured are found by their ids.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
 
 from costlib.data.dataset import Dataset
-from costlib.data.proposals import Scorer
 from costlib.data.task_tables import task_of
 from costlib.hardware import Hardware
 from costlib.identity import content_id
 from costlib.schema import Status
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
+
+
+class Scorer(Protocol):
+    """A cost model that scores the schedules of a task, higher is faster.
+
+    Attributes
+    ----------
+    name
+        Which model it is, down to its content.
+    """
+
+    name: str
+
+    def __call__(self, space: DesignSpace, schedules: Sequence[Any], /) -> np.ndarray[Any, Any]:
+        """Return a float array with the score of each schedule."""
 
 
 def record_mutations(

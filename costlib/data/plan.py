@@ -43,7 +43,8 @@ class Mix(_Section):
     Attributes
     ----------
     evolved
-        Share of programs that a cost model picks from random ones and mutations of the best.
+        Share of programs that the search proposes after what was measured, as in a tuning run:
+        what a model will have to rank.
     mutated
         Share of children that are measured beside their parent, one in every direction.
     generated
@@ -113,7 +114,7 @@ class CollectionPlan(_Section):
     minutes
         A call stops after the batch in which this is over; calling again goes on.
     model
-        The bundle that picks evolved programs, writes generated ones and scores mutations.
+        The bundle that searches for evolved programs, writes generated ones and scores mutations.
     seed
         Decides which programs are drawn.
     mix, held_out, hardware, mutations

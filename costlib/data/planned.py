@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from costlib.data.collect import CollectProgress, collect
 from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
-from costlib.data.mutations import record_mutations
+from costlib.data.mutations import Scorer, record_mutations
 from costlib.data.plan import CollectionPlan, HardwarePlan, Mix
-from costlib.data.proposals import Scorer, Writer
+from costlib.data.proposals import Searcher, Writer
 from costlib.data.splits import WorkloadKey, overlapping
 from costlib.data.task_tables import recorded_tasks, register_workloads
 from costlib.errors import InputError
@@ -65,6 +65,7 @@ def collect_plan(
     out: str | Path,
     *,
     load_scorer: Callable[[str, Hardware], Scorer] | None = None,
+    load_search: Callable[[str, Hardware], Searcher] | None = None,
     load_writer: Callable[[str, Hardware], Writer | None] | None = None,
     config: MeasureConfig | None = None,
     fleet: Fleet | None = None,
@@ -82,7 +83,9 @@ def collect_plan(
     out
         The dataset's folder; held-out tasks go to a dataset inside it.
     load_scorer
-        Loads the plan's model for a hardware.
+        Loads the plan's model for a hardware, to score mutations.
+    load_search
+        Loads the search with that model.
     load_writer
         Loads its generator.
     config
@@ -118,8 +121,10 @@ def collect_plan(
 
         return show
 
-    def scorer(hardware: Hardware) -> Scorer | None:
-        return load_scorer(plan.model, hardware) if load_scorer and plan.model else None
+    def search(hardware: Hardware) -> Searcher | None:
+        if load_search is None or plan.model is None or not plan.mix.evolved:
+            return None
+        return load_search(plan.model, hardware)
 
     def writer(hardware: Hardware) -> Writer | None:
         if load_writer is None or plan.model is None or not plan.mix.generated:
@@ -137,20 +142,19 @@ def collect_plan(
             hardware=part.hardware,
             seed=plan.seed,
             mix=part.mix,
-            score=scorer(part.hardware),
+            search=search(part.hardware),
             write=writer(part.hardware),
             minutes=minutes,
             config=config,
             fleet=fleet,
             on_progress=report(number, part.what),
         )
-    judge = scorer(main)
-    if plan.mutations.parents and judge is not None:
+    if plan.mutations.parents and load_scorer is not None and plan.model is not None:
         show = report(steps, f"mutations on {main.hardware_id}")
         record_mutations(
             dataset,
             main,
-            judge,
+            load_scorer(plan.model, main),
             parents=plan.mutations.parents,
             seed=plan.seed,
             deadline=deadline,

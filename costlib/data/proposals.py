@@ -1,11 +1,11 @@
-"""Which programs of a task to measure next: random, evolved, mutated and written ones."""
+"""Which programs of a task to measure next: random, mutated and written ones, and a search's."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,19 +18,20 @@ from costlib.space.program import Program
 from costlib.workloads.task import Task
 
 
-class Scorer(Protocol):
-    """A cost model that scores the schedules of a task, higher is faster.
+class Known(NamedTuple):
+    """A program and its latency in seconds, ``None`` if it failed."""
 
-    Attributes
-    ----------
-    name
-        Which model it is, down to its content.
-    """
+    program: Program
+    latency_s: float | None
 
-    name: str
 
-    def __call__(self, space: DesignSpace, schedules: Sequence[Any], /) -> np.ndarray[Any, Any]:
-        """Return a float array with the score of each schedule."""
+class Searcher(Protocol):
+    """A search that goes on from what was measured of a task."""
+
+    def __call__(
+        self, task: Task, known: Sequence[Known], count: int, seed: int, /
+    ) -> Sequence[Candidate]:
+        """Return about so many programs, none of the known ones among them."""
 
 
 class Writer(Protocol):
@@ -42,9 +43,6 @@ class Writer(Protocol):
 
 _PARENTS = 4
 """Mutations start from this many of a task's best programs."""
-
-_POOL = 4
-"""Evolved programs are the best of so many times as many, by score."""
 
 _MAX_DRAWS = 20
 """Repeated draws for each program wanted, before a space counts as exhausted."""
@@ -76,17 +74,21 @@ class TaskState:
         self.task = task
         self.space = DesignSpace(task)
         self.measured: set[str] = set()
+        self.known: list[Known] = []
         self.best: list[tuple[float, Program]] = []
         self.made: dict[Origin, int] = dict.fromkeys(Origin, 0)
         self.exhausted = False
 
-    def add(self, program: Program, origin: Origin, latency_s: float | None) -> None:
-        """Take up a measurement once; ``latency_s`` is ``None`` if it failed or was raced."""
+    def add(
+        self, program: Program, origin: Origin, latency_s: float | None, raced: bool = False
+    ) -> None:
+        """Take up a measurement once; ``latency_s`` is ``None`` if it failed, rough if raced."""
         if program.program_id in self.measured:
             return
         self.measured.add(program.program_id)
+        self.known.append(Known(program, latency_s))
         self.made[origin] += 1
-        if latency_s is not None:
+        if latency_s is not None and not raced:
             self.best = sorted([*self.best, (latency_s, program)], key=lambda x: x[0])[:_PARENTS]
 
     @property
@@ -99,14 +101,14 @@ def draw(
     state: TaskState,
     wanted: int,
     mix: Mix,
-    score: Scorer | None,
+    search: Searcher | None,
     seed: int,
     write: Writer | None = None,
 ) -> list[Draw]:
     """Draw programs that are valid, distinct and not measured yet.
 
     A batch makes up for what each kind is behind its share, so that a collection that is stopped
-    and resumed keeps to the shares. A task's first programs are written or random, since there is
+    and resumed keeps to the shares. None of a task's first programs are mutated, since there is
     none yet to change.
 
     Parameters
@@ -117,8 +119,8 @@ def draw(
         How many programs; fewer are drawn from a space with no more.
     mix
         The shares.
-    score
-        The cost model that picks evolved programs; without one they are random.
+    search
+        Proposes the evolved programs; without one they are random.
     seed
         What to draw; the number of programs measured also counts.
     write
@@ -127,13 +129,12 @@ def draw(
     seed = int(content_id(seed, state.task.workload_id, len(state.measured))[:8], 16)
     batch = _Batch(state, wanted)
     total = len(state.measured) + wanted
-    if state.best:
-        evolved = round(mix.evolved * total) - state.made[Origin.EVOLVED] if score else 0
-        mutated = round(mix.mutated * total) - state.made[Origin.MUTATION]
-        if score is not None and evolved > 0:
-            batch.fill(_evolved(state, min(evolved, wanted), score, seed), evolved)
-        if mutated > 0:
-            batch.fill(_families(state, seed), len(batch.draws) + mutated)
+    evolved = round(mix.evolved * total) - state.made[Origin.EVOLVED]
+    if search is not None and evolved > 0:
+        batch.fill(_evolved(state, min(evolved, wanted), search, seed), evolved)
+    mutated = round(mix.mutated * total) - state.made[Origin.MUTATION]
+    if state.best and mutated > 0:
+        batch.fill(_families(state, seed), len(batch.draws) + mutated)
     generated = round(mix.generated * total) - state.made[Origin.GENERATED]
     if write is not None and generated > 0:
         written = _written(state, min(generated, wanted), write, seed)
@@ -212,12 +213,6 @@ def _written(state: TaskState, count: int, write: Writer, seed: int) -> Iterator
         yield Draw(Candidate(program, state.space.lower(program)), Origin.GENERATED)
 
 
-def _evolved(state: TaskState, wanted: int, score: Scorer, seed: int) -> Iterator[Draw]:
-    """The best by score of random programs and mutations of the best measured ones."""
-    pool = _Batch(state, wanted * _POOL)
-    both = (_elite_mutations(state, seed), _random(state, seed))
-    pool.fill(one for pair in zip(*both, strict=False) for one in pair)
-    scores = score(state.space, [one.candidate.schedule for one in pool.draws])
-    for index in np.argsort(-scores, kind="stable"):
-        one = pool.draws[index]
-        yield Draw(one.candidate, Origin.EVOLVED, one.parent_id, one.direction)
+def _evolved(state: TaskState, count: int, search: Searcher, seed: int) -> Iterator[Draw]:
+    for candidate in search(state.task, state.known, count, seed):
+        yield Draw(candidate, Origin.EVOLVED)

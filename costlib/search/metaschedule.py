@@ -25,8 +25,6 @@ from costlib.tvm_compat import ms
 from costlib.tvm_compat.api import derived_object
 from costlib.workloads.task import Task
 
-_PRIORS = 8
-
 
 @derived_object
 class SearchStrategy(ms.search_strategy.PySearchStrategy):  # type: ignore[misc]
@@ -116,7 +114,7 @@ class SearchStrategy(ms.search_strategy.PySearchStrategy):  # type: ignore[misc]
     def _priors(self) -> list[Prior]:
         assert self._search is not None
         bank = self._bundle.priors if self._bundle and self._config.bank else None
-        return [] if bank is None or self._search.elite else self._search.priors_in(bank, _PRIORS)
+        return [] if bank is None or self._search.elite else self._search.priors_in(bank)
 
 
 @derived_object

@@ -25,15 +25,12 @@ from costlib.schema import CanaryTimes, Status
 from costlib.search.config import SearchConfig
 from costlib.search.run_model import RunModel
 from costlib.search.scheduler import TaskScheduler
-from costlib.search.strategy import Prior, Proposal, strategy_class
+from costlib.search.strategy import PRIORS, Prior, Proposal, strategy_class
 from costlib.space.program import Program
 from costlib.workloads.task import Task
 
 TRIALS = "trials"
 """Folder of the dataset inside the run's."""
-
-_PRIORS = 8
-"""Programs of look-alike tasks that a round may start from."""
 
 _CLOSING_SHARE = 1 / 8
 """Of the trials at most, to measure the best programs again that were measured only once."""
@@ -244,8 +241,8 @@ class TuningRun:
             ]
         if not search.elite:
             for bank in self._banks:
-                found += search.priors_in(bank, _PRIORS)
-        return found[: 2 * _PRIORS]
+                found += search.priors_in(bank)
+        return found[: 2 * PRIORS]
 
     def _alike(self, one: int, other: int) -> bool:
         a, b = self.searches[one], self.searches[other]

@@ -38,6 +38,9 @@ STRATEGIES = {
 }
 """Module and class of each strategy; imported when asked for."""
 
+PRIORS = 8
+"""Programs of look-alike tasks that a round may start from."""
+
 _STANDS = 4
 """Other programs that a new best one has to stand before it is measured again."""
 
@@ -200,10 +203,10 @@ class Strategy(ABC):
         proposals = self.proposals([(candidate, Origin.RANDOM) for candidate, _ in usable])
         self.observe(proposals, [measurement for _, measurement in usable])
 
-    def priors_in(self, bank: PriorBank, count: int) -> list[Prior]:
+    def priors_in(self, bank: PriorBank) -> list[Prior]:
         """Look up the programs of a bank that this task may start from."""
         extents = flat_extents(shape for _, shape in self.task.arguments)
-        nearest = bank.nearest(self.space.cluster, extents, count, self._hardware.hardware_id)
+        nearest = bank.nearest(self.space.cluster, extents, PRIORS, self._hardware.hardware_id)
         return [Prior(prior.sketch_id, prior.decisions) for prior in nearest]
 
     def proposals(self, candidates: Sequence[tuple[Candidate, Origin]]) -> list[Proposal]:

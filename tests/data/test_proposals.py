@@ -3,13 +3,12 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
 import pytest
 
 from costlib.data.plan import Mix
-from costlib.data.proposals import Draw, TaskState, draw
+from costlib.data.proposals import Draw, Known, TaskState, draw
+from costlib.measure.measurer import Candidate
 from costlib.schema import Origin
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
@@ -18,13 +17,11 @@ from costlib.workloads import Task
 MIX = Mix(evolved=0.25, mutated=0.5)
 
 
-class LongerIsBetter:
-    """Scores by the number of characters of the program, which takes no model."""
-
-    name = "longer-is-better"
-
-    def __call__(self, space: DesignSpace, schedules: Sequence[Any]) -> np.ndarray[Any, Any]:
-        return np.array([len(str(schedule.mod)) for schedule in schedules], "float64")
+def some_search(task: Task, known: Sequence[Known], count: int, seed: int) -> Sequence[Candidate]:
+    """Propose random programs of even seeds: an actual search is tested with the searches."""
+    sampled = itertools.islice(DesignSpace(task).sample(2 * seed), 4 * count)
+    taken = {one.program.program_id for one in known}
+    return [Candidate(*one) for one in sampled if one[0].program_id not in taken][:count]
 
 
 @pytest.fixture
@@ -39,15 +36,14 @@ def measure(state: TaskState, draws: Sequence[Draw]) -> None:
         state.add(program, one.origin, 1e-3 + int(program.program_id[:4], 16) * 1e-9)
 
 
-def test_the_first_batch_is_random(state: TaskState) -> None:
-    draws = draw(state, 8, MIX, LongerIsBetter(), seed=0)
-    assert len(draws) == 8
-    assert {one.origin for one in draws} == {Origin.RANDOM}
+def test_the_first_batch_changes_nothing(state: TaskState) -> None:
+    draws = draw(state, 8, MIX, some_search, seed=0)
+    assert [one.origin for one in draws] == 2 * [Origin.EVOLVED] + 6 * [Origin.RANDOM]
 
 
 def test_the_shares_are_kept(state: TaskState) -> None:
     for _ in range(10):
-        measure(state, draw(state, 8, MIX, LongerIsBetter(), seed=0))
+        measure(state, draw(state, 8, MIX, some_search, seed=0))
     made = Counter({origin: count for origin, count in state.made.items() if count})
     assert sum(made.values()) == len(state.measured) == 80
     assert 12 <= made[Origin.EVOLVED] <= 28
@@ -59,7 +55,7 @@ def test_the_same_seed_draws_the_same(matmul: Task) -> None:
     for seed in (1, 1, 2):
         state = TaskState(matmul)
         for _ in range(3):
-            draws = draw(state, 6, MIX, LongerIsBetter(), seed)
+            draws = draw(state, 6, MIX, some_search, seed)
             measure(state, draws)
         programs.append([one.candidate.program.program_id for one in draws])
     assert programs[0] == programs[1] != programs[2]
@@ -77,19 +73,31 @@ def test_children_follow_their_parent_in_every_direction(state: TaskState) -> No
     assert len(directions) >= 3
 
 
-def test_evolved_programs_are_the_best_of_their_pool(state: TaskState) -> None:
+def test_evolved_programs_are_what_the_search_proposes(state: TaskState) -> None:
     measure(state, draw(state, 8, MIX, None, seed=0))
-    mix = Mix(evolved=1, mutated=0)
-    score = LongerIsBetter()
-    picked = draw(state, 8, mix, score, seed=5)
-    plain = draw(state, 8, mix, None, seed=5)
-    assert {one.origin for one in picked} == {Origin.EVOLVED}
-    assert {one.origin for one in plain} == {Origin.RANDOM}
+    told: list[tuple[Sequence[Known], int]] = []
+    proposed: list[str] = []
 
-    def mean(draws: Sequence[Draw]) -> float:
-        return float(score(state.space, [one.candidate.schedule for one in draws]).mean())
+    def search(task: Task, known: Sequence[Known], count: int, seed: int) -> Sequence[Candidate]:
+        found = some_search(task, known, count, seed)
+        told.append((list(known), count))
+        proposed.extend(one.program.program_id for one in found)
+        return found
 
-    assert mean(picked) > mean(plain)
+    draws = draw(state, 8, Mix(evolved=0.25, mutated=0), search, seed=5)
+    assert [one.candidate.program.program_id for one in draws[:4]] == proposed
+    assert [one.origin for one in draws] == 4 * [Origin.EVOLVED] + 4 * [Origin.RANDOM]
+    ((known, count),) = told
+    assert count == 4
+    assert {one.program.program_id for one in known} == state.measured
+    assert min(one.latency_s or 1 for one in known) == state.best_s
+
+
+def test_a_search_learns_of_what_was_raced_or_failed(state: TaskState) -> None:
+    for number, (program, _) in enumerate(itertools.islice(state.space.sample(0), 3)):
+        state.add(program, Origin.RANDOM, (None, 1.0, 2.0)[number], raced=number == 1)
+    assert [one.latency_s for one in state.known] == [None, 1.0, 2.0]
+    assert state.best_s == 2.0, "what a raced program takes is known roughly"
 
 
 def test_generated_programs_are_what_the_generator_writes(state: TaskState) -> None:

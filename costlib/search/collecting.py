@@ -1,0 +1,63 @@
+"""The search as a source of programs for a dataset: what a tuning run would measure next.
+
+A model that was trained on random programs alone has to rank in a run what it has seen little of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from costlib.data.proposals import Known
+from costlib.hardware import Hardware
+from costlib.hub.bundle import Bundle
+from costlib.hub.catalog import load_pretrained
+from costlib.measure.measurer import Candidate, Measurement
+from costlib.schema import Status
+from costlib.search.config import SearchConfig
+from costlib.search.run_model import RunModel
+from costlib.search.strategy import strategy_class
+from costlib.workloads.task import Task
+
+
+class BundleSearch:
+    """Goes on with the search of any task from what was measured of it.
+
+    Parameters
+    ----------
+    bundle
+        Models and priors.
+    hardware
+        What to search for.
+    config
+        How to search.
+    """
+
+    def __init__(
+        self, bundle: Bundle, hardware: Hardware, config: SearchConfig | None = None
+    ) -> None:
+        self._bundle = bundle
+        self._hardware = hardware
+        self._config = config or SearchConfig()
+
+    def __call__(
+        self, task: Task, known: Sequence[Known], count: int, seed: int
+    ) -> list[Candidate]:
+        """Return up to ``count`` lowered programs that are not known."""
+        model = RunModel(self._bundle, self._config, seed)
+        cls = strategy_class(self._config.strategy)
+        search = cls(task, self._hardware, model, self._config, seed)
+        search.recall([_measurement(one) for one in known])
+        model.refit()
+        bank = self._bundle.priors if self._config.bank and not known else None
+        priors = search.priors_in(bank) if bank else []
+        return [proposal.candidate for proposal in search.propose(count, priors)]
+
+
+def load_search(bundle: str, hardware: Hardware) -> BundleSearch:
+    """Load a bundle, by its name or path, to search with."""
+    return BundleSearch(load_pretrained(bundle), hardware)
+
+
+def _measurement(known: Known) -> Measurement:
+    status = Status.OK if known.latency_s is not None else Status.RUN_ERROR
+    return Measurement(known.program, status, known.latency_s)
