@@ -28,16 +28,12 @@ class BundleSearch:
         Models and priors.
     hardware
         What to search for.
-    config
-        How to search.
     """
 
-    def __init__(
-        self, bundle: Bundle, hardware: Hardware, config: SearchConfig | None = None
-    ) -> None:
+    def __init__(self, bundle: Bundle, hardware: Hardware) -> None:
         self._bundle = bundle
         self._hardware = hardware
-        self._config = config or SearchConfig()
+        self._config = SearchConfig()
 
     def __call__(
         self, task: Task, known: Sequence[Known], count: int, seed: int
@@ -48,8 +44,8 @@ class BundleSearch:
         search = cls(task, self._hardware, model, self._config, seed)
         search.recall([_measurement(one) for one in known])
         model.refit()
-        bank = self._bundle.priors if self._config.bank and not known else None
-        priors = search.priors_in(bank) if bank else []
+        bank = self._bundle.priors
+        priors = [] if bank is None or search.elite else search.priors_in(bank)
         return [proposal.candidate for proposal in search.propose(count, priors)]
 
 
