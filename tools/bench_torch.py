@@ -152,6 +152,7 @@ def _machine(hardware: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "hardware": hardware,
         "geometric_mean": {k: round(float(gmean(v)), 3) for k, v in speedups.items()},
+        "median": {k: round(float(np.median(v)), 3) for k, v in speedups.items()},
         "not_slower_than_pytorch": sum(one >= 1 for one in speedups["pytorch"]),
         "networks": rows,
     }

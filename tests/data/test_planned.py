@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 import polars as pl
@@ -8,8 +10,13 @@ import pytest
 from costlib.data.dataset import Dataset
 from costlib.data.plan import CollectionPlan, HardwarePlan, HeldOutPlan, Mix
 from costlib.data.planned import PlanProgress, collect_plan
+from costlib.data.proposals import Known, Searcher
 from costlib.errors import InputError
+from costlib.hardware import Hardware
 from costlib.measure.config import MeasureConfig
+from costlib.measure.measurer import Candidate
+from costlib.space.design_space import DesignSpace
+from costlib.workloads import Task
 
 QUICK = MeasureConfig(repeats=1, repeat_secs=0.001, max_retakes=0)
 MIX = Mix(evolved=0, mutated=0.5)
@@ -55,6 +62,25 @@ def test_each_hardware_gets_its_share(tmp_path: Path) -> None:
     dataset = collect_plan(wanted, tmp_path / "ds", config=QUICK)
     counts = dataset.scan().group_by("hardware").agg(pl.len()).collect()
     assert sorted(counts["len"]) == [2, 4]
+
+
+def test_evolved_programs_come_from_the_search_with_the_plans_model(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def search(task: Task, known: Sequence[Known], count: int, seed: int) -> Sequence[Candidate]:
+        sampled = islice(DesignSpace(task).sample(seed), count)
+        return [Candidate(program, schedule) for program, schedule in sampled]
+
+    def load_search(bundle: str, hardware: Hardware) -> Searcher:
+        asked.append(bundle)
+        return search
+
+    mix = Mix(evolved=0.5, mutated=0)
+    wanted = plan(sources=("matmul 32 32 32",), held_out=HeldOutPlan(), model="mine", mix=mix)
+    dataset = collect_plan(wanted, tmp_path / "ds", load_search=load_search, config=QUICK)
+    origins = dataset.scan().collect()["origin"].to_list()
+    assert asked == ["mine"]
+    assert 1 <= origins.count("evolved") <= 2 and len(origins) == 4
 
 
 def test_networks_are_noted_with_their_weights(tmp_path: Path) -> None:
