@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench_search import CASES, MCPU, NETWORKS, heaviest, raced
+from bench_search import CASES, NETWORKS, heaviest, raced
 from search_arms import Arm, ours, stock
 from search_summary import Floats, curve
 from written_arms import PICKED, sampled, written
@@ -66,7 +66,7 @@ def main() -> None:
         return
     FOLDER.mkdir(exist_ok=True)
     end = time.monotonic() + 60 * arguments.minutes
-    hardware, bundle = Hardware.local(mcpu=MCPU), load_pretrained(arguments.bundle)
+    hardware, bundle = Hardware.local(), load_pretrained(arguments.bundle)
     with Measurer(hardware, reference=bundle.canary(hardware.hardware_id)) as measurer:
         for seed in arguments.seeds:
             for network in NETWORKS:

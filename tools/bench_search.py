@@ -37,8 +37,6 @@ from costlib.workloads.task import Task
 
 ROOT = Path(__file__).parent / "results"
 CASES = ROOT / "search"
-MCPU = "x86-64-v3"
-"""What code is made for: the main key of ``datasets/zoo``, on newer machines too."""
 
 NETWORKS = ("bert_tiny", "mobilenet_v2", "bert_base", "resnet_50", "resnext_50")
 SEEDS = {"bert_tiny": (0, 1, 2), "mobilenet_v2": (0, 1, 2)}
@@ -104,7 +102,7 @@ def main() -> None:
         return
     CASES.mkdir(exist_ok=True)
     started = time.monotonic()
-    hardware = Hardware.local(mcpu=MCPU)
+    hardware = Hardware.local()
     bundle = load_pretrained(arguments.bundle)
     parts = {"heavy": heavy, "networks": whole, "long": long, "ablation": ablation}
     with Measurer(hardware, reference=bundle.canary(hardware.hardware_id)) as measurer:

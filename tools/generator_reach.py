@@ -33,7 +33,6 @@ RESULT = Path(__file__).parent / "results" / "generator_reach.json"
 SEED = 1_000_000
 """Far from those of trainings."""
 EACH = 32
-MCPU = "x86-64-v3"
 _LEAST_ROOM = 0.1
 """Between the means of scores; sketches with less have nothing to be written well."""
 
@@ -45,7 +44,7 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=60)
     parser.add_argument("--out", type=Path, default=RESULT)
     arguments = parser.parse_args()
-    hardware, bundle = Hardware.local(mcpu=MCPU), load_pretrained(arguments.bundle)
+    hardware, bundle = Hardware.local(), load_pretrained(arguments.bundle)
     assert bundle.draft is not None
     rows: list[dict[str, Any]] = []
     for number, task in enumerate(invented_tasks(arguments.tasks, hardware, (), SEED)):

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench_search import MCPU, raced
+from bench_search import raced
 from search_arms import Arm, ours
 from search_summary import curve
 
@@ -53,7 +53,7 @@ def main() -> None:
         return
     FOLDER.mkdir(exist_ok=True)
     configs = {PRESENT: SearchConfig()} | {text: config_of(text) for text in arguments.variants}
-    hardware, bundle = Hardware.local(mcpu=MCPU), load_pretrained(arguments.bundle)
+    hardware, bundle = Hardware.local(), load_pretrained(arguments.bundle)
     invented = invented_tasks(100 * arguments.tasks, hardware, (), SEED)
     tasks = (t for t in invented if FLOPS[0] < t.flops < FLOPS[1] and DesignSpace(t).is_tunable)
     with Measurer(hardware, reference=bundle.canary(hardware.hardware_id)) as measurer:
