@@ -1,6 +1,7 @@
 """The search as a source of programs for a dataset: what a tuning run would measure next.
 
 A model that was trained on random programs alone has to rank in a run what it has seen little of.
+What the search never asks about it would not learn of either, so half are of other niches.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ from costlib.hub.catalog import load_pretrained
 from costlib.measure.measurer import Candidate, Measurement
 from costlib.schema import Status
 from costlib.search.config import SearchConfig
+from costlib.search.evolution import EvolutionarySearch
 from costlib.search.run_model import RunModel
-from costlib.search.strategy import strategy_class
 from costlib.workloads.task import Task
+
+_ELSEWHERE = 0.5
+"""Share of the programs that are of niches which were measured least."""
 
 
 class BundleSearch:
@@ -40,13 +44,15 @@ class BundleSearch:
     ) -> list[Candidate]:
         """Return up to ``count`` lowered programs that are not known."""
         model = RunModel(self._bundle, self._config, seed)
-        cls = strategy_class(self._config.strategy)
-        search = cls(task, self._hardware, model, self._config, seed)
+        search = EvolutionarySearch(task, self._hardware, model, self._config, seed)
         search.recall([_measurement(one) for one in known])
         model.refit()
         bank = self._bundle.priors
         priors = [] if bank is None or search.elite else search.priors_in(bank)
-        return [proposal.candidate for proposal in search.propose(count, priors)]
+        elsewhere = search.propose(round(_ELSEWHERE * count), elsewhere=True) if count > 1 else []
+        candidates = [one.candidate for one in [*elsewhere, *search.propose(count, priors)]]
+        distinct = {candidate.program.program_id: candidate for candidate in candidates}
+        return list(distinct.values())[:count]
 
 
 def load_search(bundle: str, hardware: Hardware) -> BundleSearch:

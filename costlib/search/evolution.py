@@ -85,13 +85,20 @@ class EvolutionarySearch(Strategy):
     def _choice(self) -> SketchChoice:
         return SketchChoice(list(self._encoders))
 
-    def propose(self, count: int, priors: Sequence[Prior] = ()) -> list[Proposal]:
-        """Return programs to measure next; see :meth:`Strategy.propose`."""
+    def propose(
+        self, count: int, priors: Sequence[Prior] = (), elsewhere: bool | None = None
+    ) -> list[Proposal]:
+        """Return programs to measure next; see :meth:`Strategy.propose`.
+
+        ``elsewhere``: whether of the niches that were measured least; if that is not said, now and
+        then in a search that stands still.
+        """
         rng = self._rng()
         self._explore()
         inherited = _in_turns(self._fitted(priors, rng), self._written())
-        stalled = bool(self.elite) and self._standings.stands() >= _STALLED
-        elsewhere = stalled and rng.random() < self._config.niches
+        if elsewhere is None:
+            stalled = bool(self.elite) and self._standings.stands() >= _STALLED
+            elsewhere = stalled and rng.random() < self._config.niches
         wanted = count if elsewhere else self._config.survivors * count
         people = self._evolved(inherited, rng, elsewhere)
         unusual = self._unusual(people, count) if elsewhere else []
