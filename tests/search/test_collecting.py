@@ -10,6 +10,8 @@ from costlib.hardware import Hardware
 from costlib.hub import Bundle
 from costlib.search.collecting import BundleSearch, load_search
 from costlib.space.design_space import DesignSpace
+from costlib.space.program import Program
+from costlib.space.vectors import DecisionVectors, Integers, sketch_vectors
 from costlib.workloads import Task, extract_tasks
 
 
@@ -33,6 +35,20 @@ def test_a_search_goes_on_from_what_is_known(
         proposed.append(ids)
     assert proposed[0] == proposed[1]
     assert set(proposed[0]) != set(proposed[2]), "it learns from latencies"
+
+
+def test_half_are_of_niches_apart(bundle: Bundle, hardware: Hardware, task: Task) -> None:
+    space = DesignSpace(task)
+    known = [Known(program, 1e-3) for program, _ in islice(space.sample(0), 24)]
+    proposed = [one.program for one in BundleSearch(bundle, hardware)(task, known, 16, seed=0)]
+    vectors = sketch_vectors(space, 0, proposed)
+    niches = [(p.sketch_id, *vectors[p.sketch_id].niches(_row(vectors, p))) for p in proposed]
+    there_are = sum(2 ** one.directions.count("tile_spatial") for one in vectors.values())
+    assert len(set(niches)) >= min(8, there_are)
+
+
+def _row(vectors: dict[str, DecisionVectors], program: Program) -> Integers:
+    return vectors[program.sketch_id].encode([program])
 
 
 def test_what_failed_is_not_proposed_again(bundle: Bundle, hardware: Hardware, task: Task) -> None:
