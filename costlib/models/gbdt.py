@@ -21,6 +21,9 @@ _FEW_ROWS = 64
 _MOST_LEAVES = 100
 """Trees whose leaves :meth:`GbdtModel.leaves` tells; later ones divide by details."""
 
+_FEWER_TREES = 400
+"""Trees of a model that scores thousands of programs in each round of a search."""
+
 _FEWEST_JUDGED = 10
 """With fewer tasks than these, none is spared for early stopping; with more, every tenth is."""
 
@@ -59,7 +62,7 @@ class GbdtConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    num_trees: int = 400
+    num_trees: int = 800
     num_leaves: int = 31
     learning_rate: float = 0.05
     min_programs_per_leaf: int = 10
@@ -207,3 +210,6 @@ class ScheduleGbdtModel(GbdtModel):
 
     kind = "gbdt-schedules"
     view = "schedule"
+
+    def __init__(self, config: GbdtConfig | None = None) -> None:
+        super().__init__(config or GbdtConfig(num_trees=_FEWER_TREES))
