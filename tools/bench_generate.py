@@ -6,16 +6,16 @@
 For the two heaviest tasks of each held-out network, by the same runner, sides in turns
 (:mod:`search_arms`):
 
-- ``written``: the best 32 of 1,024 written programs by the bundle's models, as
-  ``costlib generate -n 32`` picks them;
-- ``sampled``: the same of 1,024 random ones;
+- ``generate``: the best 32 of 1,024 programs by the bundle's models, half of them written by its
+  generator, half random, as ``costlib generate -n 32`` picks them;
+- ``written``, ``sampled``: the same of 1,024 written ones, and of 1,024 random ones;
 - ``search``, ``search without``: costlib's search with 32 trials, with the generator and without;
 - ``stock``: MetaSchedule's search, 64 trials. How much it gains after them is told by its longer
   curves of ``bench_search.py``, which may have been measured on a faster or slower day.
 
 What is there is not measured again. The speed of writing is measured against stock's sampling,
 128 programs each, both up to programs that pass the postprocessors. ``bench_search.py long`` has
-races of written and of sampled programs with 1,000 trials of stock. Needs
+races of these programs with 1,000 trials of stock. Needs
 ``pip install -e '.[bench]'``.
 """
 
@@ -33,7 +33,7 @@ import numpy as np
 from bench_search import CASES, NETWORKS, heaviest, raced
 from search_arms import Arm, ours, stock
 from search_summary import Floats, curve
-from written_arms import PICKED, sampled, written
+from written_arms import PICKED, generated, sampled, written
 
 from costlib.hardware import Hardware
 from costlib.hub import load_pretrained
@@ -82,6 +82,7 @@ def _case(task: Task, bundle: Bundle, measurer: Measurer, seed: int) -> dict[str
     without = SearchConfig(generator=False)
     speed = _speed(task, bundle, measurer.hardware, seed)
     arms = [
+        Arm("generate", generated(task, seed, measurer, bundle)),
         Arm("written", written(task, seed, measurer, bundle)),
         Arm("sampled", sampled(task, seed, measurer, bundle)),
         Arm("search", ours([task], PICKED, seed, measurer, bundle, SearchConfig())),
@@ -116,7 +117,7 @@ def _summary() -> dict[str, Any]:
     """Throughput relative to stock's, at its ends of 64, 200 and 1,000 trials."""
     rows = [_row(file) for file in sorted(FOLDER.glob("*.json"))]
     races = [json.loads(file.read_text()) for file in sorted(CASES.glob("long-*.json"))]
-    long = [_long_row(race) for race in races if "written" in race["arms"]]
+    long = [_long_row(race) for race in races if "generate" in race["arms"]]
     return {
         "relative_to": "stock's throughput after so many trials: 64 of the same race; 200, that "
         "times what its recorded curves gain beyond; 1,000 of a race of their own (long, where "
@@ -128,7 +129,7 @@ def _summary() -> dict[str, Any]:
                 **{trials: _pooled(rows, arm, trials) for trials in ("64", "200")},
                 "1000": _pooled(long, arm, "1000"),
             }
-            for arm in ("written", "sampled", "search", "search without")
+            for arm in ("generate", "written", "sampled", "search", "search without")
         },
         "valid": round(
             sum(row["programs"]["passed"] for row in rows)
@@ -164,7 +165,8 @@ def _row(file: Path) -> dict[str, Any]:
 def _long_row(race: dict[str, Any]) -> dict[str, Any]:
     """Return the figures of a race in which stock had 1,000 trials."""
     goal = _best(race["arms"]["stock"])[-1]
-    arms = {"written": "written", "sampled": "sampled", "search": "costlib"}
+    picked = ("generate", "written", "sampled")
+    arms = {name: name for name in picked} | {"search": "costlib"}
     return {
         "task": race["tasks"][0]["name"],
         "hardware": race["hardware"],

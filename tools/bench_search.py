@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from search_arms import Arm, ours, race, stock
 from search_picture import draw
 from search_summary import summarise
-from written_arms import sampled, written
+from written_arms import generated, sampled, written
 
 from costlib.hardware import Hardware
 from costlib.hub import load_pretrained
@@ -193,6 +193,7 @@ def _long(task: Task, seed: int) -> Callable[[Measurer, Bundle], dict[str, Any]]
         arms = [
             Arm("stock", stock([task], LONG_TRIALS, LONG_TRIALS, seed, measurer)),
             Arm("costlib", ours([task], HEAVY_TRIALS, seed, measurer, bundle, SearchConfig())),
+            Arm("generate", generated(task, seed, measurer, bundle)),
             Arm("written", written(task, seed, measurer, bundle)),
             Arm("sampled", sampled(task, seed, measurer, bundle)),
         ]

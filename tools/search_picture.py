@@ -18,8 +18,9 @@ _TICKS = (1, 4, 16, 64, 200, 1000)
 _STYLES = {
     "costlib": ("C0", "costlib"),
     "stock": ("C1", "stock MetaSchedule"),
-    "written": ("C2", "programs by the generator"),
-    "sampled": ("C3", "random programs, picked by the models"),
+    "generate": ("C2", "generator's and random programs, picked by the models"),
+    "written": ("C3", "the generator's alone"),
+    "sampled": ("C4", "random ones alone"),
 }
 
 

@@ -7,7 +7,7 @@ scores are measured, as ``costlib generate`` picks them.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from search_arms import Arm, Turns
@@ -15,59 +15,50 @@ from search_arms import Arm, Turns
 from costlib.hub.bundle import Bundle
 from costlib.hub.scorer import BundleScorer
 from costlib.measure.measurer import Measurer
-from costlib.search.generate import Writer, pick
+from costlib.search.generate import Writer, Written, pick
 from costlib.space.design_space import DesignSpace
-from costlib.space.program import Program
 from costlib.space.vectors import sketch_vectors
 from costlib.workloads.task import Task
 
 PICKED = 32
 """Programs that are measured."""
 
-_DRAWN = 1024
+_MADE = 1024
 _BATCH = 4
 
-Draw = Callable[[Bundle, Task, DesignSpace, Measurer, int], Sequence[Program]]
+Make = Callable[[Writer, int, np.random.Generator], Written]
+
+
+def generated(
+    task: Task, seed: int, measurer: Measurer, bundle: Bundle
+) -> Callable[[Arm, Turns], None]:
+    """As ``costlib generate`` makes them: half written, half random."""
+    return _picked(Writer.write_and_draw, task, seed, measurer, bundle)
 
 
 def written(
     task: Task, seed: int, measurer: Measurer, bundle: Bundle
 ) -> Callable[[Arm, Turns], None]:
-    """Programs of the bundle's generator."""
-    return _picked(_write, task, seed, measurer, bundle)
+    """Programs of the bundle's generator alone."""
+    return _picked(Writer.write_all, task, seed, measurer, bundle)
 
 
 def sampled(
     task: Task, seed: int, measurer: Measurer, bundle: Bundle
 ) -> Callable[[Arm, Turns], None]:
-    """Random programs."""
-    return _picked(_sample, task, seed, measurer, bundle)
-
-
-def _write(
-    bundle: Bundle, task: Task, space: DesignSpace, measurer: Measurer, seed: int
-) -> Sequence[Program]:
-    vectors = sketch_vectors(space, seed)
-    writer = Writer(bundle.require_generator(), task, measurer.hardware, vectors)
-    return writer.write_all(_DRAWN, np.random.default_rng(seed)).programs
-
-
-def _sample(
-    bundle: Bundle, task: Task, space: DesignSpace, measurer: Measurer, seed: int
-) -> Sequence[Program]:
-    rng = np.random.default_rng(seed)
-    vectors = sketch_vectors(space, seed).values()
-    drawn = [p for one in vectors for p in one.decode(one.random(-(-_DRAWN // len(vectors)), rng))]
-    return list({program.program_id: program for program in drawn}.values())
+    """Random programs alone."""
+    return _picked(Writer.draw, task, seed, measurer, bundle)
 
 
 def _picked(
-    draw: Draw, task: Task, seed: int, measurer: Measurer, bundle: Bundle
+    make: Make, task: Task, seed: int, measurer: Measurer, bundle: Bundle
 ) -> Callable[[Arm, Turns], None]:
     def run(arm: Arm, turns: Turns) -> None:
         space = DesignSpace(task, num_threads=measurer.hardware.num_cores)
         scorer = BundleScorer(bundle, measurer.hardware)
-        programs = draw(bundle, task, space, measurer, seed)
+        vectors = sketch_vectors(space, seed)
+        writer = Writer(bundle.require_generator(), task, measurer.hardware, vectors)
+        programs = make(writer, _MADE, np.random.default_rng(seed)).programs
         candidates = pick(programs, space, scorer, PICKED).candidates
         best_s: float | None = None
         for start in range(0, len(candidates), _BATCH):

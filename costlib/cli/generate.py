@@ -28,7 +28,8 @@ def generate(
 ) -> None:
     """Write good programs of a source's heaviest task with a bundle's generator.
 
-    Nothing is measured; the bundle's cost model ranks what was written.
+    Nothing is measured; the bundle's cost model ranks what was written, among as many random
+    programs: some of those may be better.
 
     Example: `costlib generate "matmul 384 768 3072" -n 8`
     """
@@ -43,11 +44,11 @@ def generate(
         print_json(found.model_dump(mode="json"))
         return
     rows = [
-        (number, f"{program.score:.3f}", program.sketch_id[:8], program.decisions)
+        (number, f"{program.score:.3f}", program.origin, program.sketch_id[:8], program.decisions)
         for number, program in enumerate(found.programs, start=1)
     ]
     title = (
-        f"{found.task}: the best of {found.written} written programs; "
+        f"{found.task}: the best of {found.written} written and {found.drawn} random programs; "
         f"{found.valid} of {found.lowered} are valid"
     )
-    print_table(title, [">", ">score", "sketch", "decisions"], rows)
+    print_table(title, [">", ">score", "origin", "sketch", "decisions"], rows)

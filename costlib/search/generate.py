@@ -1,7 +1,8 @@
 """Programs written by a bundle's generator: no search, no measuring (TLM, OSDI'24).
 
-Writing is cheap, so many are written; the best by the model of schedules are lowered, and the best
-of those by the exact model are what is asked for.
+Writing is cheap, so many are written, and as many drawn at random, lest a kind is missed that the
+generator never writes; the best by the model of schedules are lowered, and the best of those by the
+exact model are what is asked for.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from costlib.hub.catalog import load_pretrained
 from costlib.hub.scorer import BundleScorer
 from costlib.measure.measurer import Candidate
 from costlib.models.generator import Generator
+from costlib.schema import Origin
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
 from costlib.space.vectors import DecisionVectors, Integers, sketch_vectors
@@ -29,39 +31,41 @@ from costlib.tvm_compat.api import structural_key
 from costlib.workloads import extract_tasks
 from costlib.workloads.task import Task
 
-_WRITTEN = 32
-"""Programs that are written for each one asked for."""
+_MADE = 32
+"""Programs that are written or drawn for each one asked for."""
 
 _LOWERED = 8
 """Of those, so many are lowered."""
 
 
 class RankedProgram(BaseModel):
-    """A written program and the cost model's score."""
+    """A program, whether it was written or drawn at random, and the cost model's score."""
 
     model_config = ConfigDict(frozen=True)
 
     program_id: str
     sketch_id: str
     decisions: str
+    origin: Origin
     score: float
 
 
 class Generated(BaseModel):
-    """What was written for a task.
+    """What was written for a task, or drawn at random.
 
     Attributes
     ----------
     task, workload_id
         The task.
-    written, lowered, valid
-        How many different programs were written, how many of those were lowered, and how many of
-        those pass TVM's postprocessors.
+    written, drawn
+        How many different programs were written, and how many others were drawn at random.
+    lowered, valid
+        How many of all these were lowered, and how many of those pass TVM's postprocessors.
     programs
         The valid ones with the highest scores, the best first; of those that come to the same
         code one.
     notice
-        Why some were drawn at random instead.
+        Why programs that should have been written were drawn at random.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -69,6 +73,7 @@ class Generated(BaseModel):
     task: str
     workload_id: str
     written: int
+    drawn: int
     lowered: int
     valid: int
     programs: tuple[RankedProgram, ...]
@@ -94,7 +99,7 @@ def generate(
     hardware
         What to write for.
     count
-        How many programs; a few times as many are written.
+        How many programs; many times as many are written or drawn.
     seed
         Decides which.
     temperature
@@ -115,14 +120,15 @@ def generate(
         raise InputError(f"{source} has nothing to tune")
     task = space.task
     vectors = sketch_vectors(space, seed)
-    found = Writer(generator, task, hardware, vectors).write_all(
-        _WRITTEN * count, np.random.default_rng(seed), temperature
-    )
-    best = pick(found.programs, space, BundleScorer(bundle, hardware), count)
+    writer = Writer(generator, task, hardware, vectors)
+    made = writer.write_and_draw(_MADE * count, np.random.default_rng(seed), temperature)
+    best = pick(made.programs, space, BundleScorer(bundle, hardware), count)
+    origins = {p.program_id: o for p, o in zip(made.programs, made.origins, strict=True)}
     return Generated(
         task=task.name,
         workload_id=task.workload_id,
-        written=len(found.programs),
+        written=made.origins.count(Origin.GENERATED),
+        drawn=made.origins.count(Origin.RANDOM),
         lowered=best.lowered,
         valid=best.valid,
         programs=tuple(
@@ -130,11 +136,12 @@ def generate(
                 program_id=candidate.program.program_id,
                 sketch_id=candidate.program.sketch_id,
                 decisions=candidate.program.decisions_json(),
+                origin=origins[candidate.program.program_id],
                 score=score,
             )
             for candidate, score in zip(best.candidates, best.scores, strict=True)
         ),
-        notice=found.notice,
+        notice=made.notice,
     )
 
 
@@ -179,11 +186,14 @@ class Written:
     ----------
     programs
         Each once.
+    origins
+        Of each, whether it was written or drawn at random.
     notice
-        Why some of them were not written but drawn at random, ``None`` if all were written.
+        Why some that should have been written were drawn, ``None`` if there were none.
     """
 
     programs: list[Program]
+    origins: list[Origin]
     notice: str | None = None
 
 
@@ -239,13 +249,33 @@ class Writer:
     def write_all(self, count: int, rng: np.random.Generator, temperature: float = 1.0) -> Written:
         """Write programs of all sketches, as many of each."""
         programs: dict[str, Program] = {}
+        origins: list[Origin] = []
         notices: list[str] = []
         each = -(-count // max(len(self._vectors), 1))
         for sketch_id, vectors in self._vectors.items():
             rows, notice = self.write(sketch_id, each, rng, temperature)
             programs |= {p.program_id: p for p in vectors.decode(np.unique(rows, axis=0))}
+            origin = Origin.RANDOM if notice else Origin.GENERATED
+            origins += [origin] * (len(programs) - len(origins))
             notices += [notice] if notice else []
-        return Written(list(programs.values()), notices[0] if notices else None)
+        return Written(list(programs.values()), origins, notices[0] if notices else None)
+
+    def draw(self, count: int, rng: np.random.Generator) -> Written:
+        """Draw programs of all sketches at random, as many of each."""
+        each = -(-count // max(len(self._vectors), 1))
+        drawn = (p for one in self._vectors.values() for p in one.decode(one.random(each, rng)))
+        programs = list({program.program_id: program for program in drawn}.values())
+        return Written(programs, [Origin.RANDOM] * len(programs))
+
+    def write_and_draw(
+        self, count: int, rng: np.random.Generator, temperature: float = 1.0
+    ) -> Written:
+        """Write half of so many programs and draw the others at random."""
+        written = self.write_all(-(-count // 2), rng, temperature)
+        drawn = self.draw(count // 2, rng)
+        programs = {p.program_id: p for p in [*written.programs, *drawn.programs]}
+        origins = written.origins + drawn.origins[: len(programs) - len(written.programs)]
+        return Written(list(programs.values()), origins, written.notice)
 
 
 class BundleWriter:

@@ -29,6 +29,7 @@ from costlib.search.generate import Writer, Written, generate, load_writer, pick
 from costlib.search.run_model import RunModel
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
+from costlib.space.vectors import sketch_vectors
 from costlib.training.sentences import write_down
 from costlib.tvm_compat.api import structural_key
 from costlib.workloads import Task, extract_tasks
@@ -96,7 +97,8 @@ def test_written_programs_are_valid(writing: Bundle, hardware: Hardware, source:
     found = generate(source, writing, hardware, 12)
     assert found.notice is None
     assert found.valid >= 0.8 * found.lowered
-    assert found.lowered == min(8 * 12, found.written)
+    assert found.lowered == 8 * 12 < found.written + found.drawn <= 32 * 12 + 1
+    assert {one.origin for one in found.programs} <= {Origin.GENERATED, Origin.RANDOM}
     assert 6 <= len(found.programs) <= min(12, found.valid)
     scores = [program.score for program in found.programs]
     assert scores == sorted(scores, reverse=True)
@@ -118,11 +120,27 @@ def test_equal_code_is_returned_once(
     schedules = [s for s in map(space.lower, programs.values()) if s is not None]
     code = {structural_key(schedule.mod) for schedule in schedules}
     assert len(code) < len(schedules)
-    written = Written(list(programs.values()))
-    monkeypatch.setattr(Writer, "write_all", lambda *_: written)
+    written = Written(list(programs.values()), [Origin.GENERATED] * len(programs))
+    monkeypatch.setattr(Writer, "write_and_draw", lambda *_: written)
     found = generate("matmul 64 64 64", writing, hardware, 24)
     assert found.valid == len(schedules)
     assert len(found.programs) == len(code)
+
+
+def test_half_are_written_and_half_are_drawn(
+    writing: Bundle, hardware: Hardware, matmul: Task
+) -> None:
+    vectors = sketch_vectors(DesignSpace(matmul), 0)
+    writer = Writer(writing.require_generator(), matmul, hardware, vectors)
+    both = writer.write_and_draw(200, np.random.default_rng(0))
+    written = writer.write_all(100, np.random.default_rng(0))
+    count = len(written.programs)
+    assert both.programs[:count] == written.programs
+    assert both.origins[:count] == written.origins == [Origin.GENERATED] * count
+    drawn = [program.program_id for program in both.programs[count:]]
+    assert both.origins[count:] == [Origin.RANDOM] * len(drawn) and len(drawn) > 50
+    assert len({*drawn, *(p.program_id for p in written.programs)}) == len(both.programs)
+    assert {program.sketch_id for program in both.programs[count:]} == set(vectors)
 
 
 def test_the_best_at_first_look_are_lowered(bundle: Bundle, hardware: Hardware) -> None:
@@ -152,6 +170,8 @@ def test_what_cannot_be_written_is_drawn(writing: Bundle, hardware: Hardware) ->
     found = generate("matmul 64 64 64", Short(**vars(writing)), hardware, 4)
     assert found.notice is not None and "drawn at random" in found.notice
     assert len(found.programs) == 4
+    assert found.written == 0 < found.drawn
+    assert {one.origin for one in found.programs} == {Origin.RANDOM}
 
 
 def test_no_generator(bundle: Bundle, hardware: Hardware) -> None:
