@@ -6,9 +6,9 @@
 For the two heaviest tasks of each held-out network, by the same runner, sides in turns
 (:mod:`search_arms`):
 
-- ``generate``: the best 32 of 1,024 programs by the bundle's models, half of them written by its
-  generator, half random, as ``costlib generate -n 32`` picks them;
-- ``written``, ``sampled``: the same of 1,024 written ones, and of 1,024 random ones;
+- ``generate``: the best 32 by the bundle's models of 1,024 programs that its generator wrote and
+  1,024 random ones, as ``costlib generate -n 32`` picks them;
+- ``written``, ``sampled``: the best of the written ones alone, and of the random ones alone;
 - ``search``, ``search without``: costlib's search with 32 trials, with the generator and without;
 - ``stock``: MetaSchedule's search, 64 trials. How much it gains after them is told by its longer
   curves of ``bench_search.py``, which may have been measured on a faster or slower day.
@@ -117,7 +117,7 @@ def _summary() -> dict[str, Any]:
     """Throughput relative to stock's, at its ends of 64, 200 and 1,000 trials."""
     rows = [_row(file) for file in sorted(FOLDER.glob("*.json"))]
     races = [json.loads(file.read_text()) for file in sorted(CASES.glob("long-*.json"))]
-    long = [_long_row(race) for race in races if "generate" in race["arms"]]
+    long = [_long_row(race) for race in races if "written" in race["arms"]]
     return {
         "relative_to": "stock's throughput after so many trials: 64 of the same race; 200, that "
         "times what its recorded curves gain beyond; 1,000 of a race of their own (long, where "
@@ -170,7 +170,11 @@ def _long_row(race: dict[str, Any]) -> dict[str, Any]:
     return {
         "task": race["tasks"][0]["name"],
         "hardware": race["hardware"],
-        **{name: {"1000": _shares(goal, race["arms"][arm])} for name, arm in arms.items()},
+        **{
+            name: {"1000": _shares(goal, race["arms"][arm])}
+            for name, arm in arms.items()
+            if arm in race["arms"]
+        },
     }
 
 

@@ -98,7 +98,7 @@ def generate(result: dict[str, Any]) -> list[str]:
         "after 64 trials of the same race, after 200 by what its recorded curves gain beyond "
         "64, and after 1,000 in races of their own; geometric means. *Written*, *sampled*, "
         "*generate*: the first by the bundle's models of 1,024 that the generator wrote, that were "
-        "drawn at random, half of each (as `costlib generate` picks them).",
+        "drawn at random, or of both together (as `costlib generate` picks them).",
     ]
     for trials in ("64", "200", "1000"):
         rows = [
@@ -107,7 +107,7 @@ def generate(result: dict[str, Any]) -> list[str]:
             if found[trials]
         ]
         if rows:
-            races = sum(trials in case["generate"] for case in result["cases"] + result["long"])
+            races = sum(trials in case["written"] for case in result["cases"] + result["long"])
             title = f"Stock with {trials} trials (races: {races}):"
             parts += [title, table(["programs of", *counts], rows)]
     speed = {

@@ -23,7 +23,7 @@ from costlib.workloads.task import Task
 PICKED = 32
 """Programs that are measured."""
 
-_MADE = 1024
+_WRITTEN = 32 * PICKED
 _BATCH = 4
 
 Make = Callable[[Writer, int, np.random.Generator], Written]
@@ -32,7 +32,7 @@ Make = Callable[[Writer, int, np.random.Generator], Written]
 def generated(
     task: Task, seed: int, measurer: Measurer, bundle: Bundle
 ) -> Callable[[Arm, Turns], None]:
-    """As ``costlib generate`` makes them: half written, half random."""
+    """Written ones and as many random ones, as ``costlib generate`` makes them."""
     return _picked(Writer.write_and_draw, task, seed, measurer, bundle)
 
 
@@ -58,7 +58,7 @@ def _picked(
         scorer = BundleScorer(bundle, measurer.hardware)
         vectors = sketch_vectors(space, seed)
         writer = Writer(bundle.require_generator(), task, measurer.hardware, vectors)
-        programs = make(writer, _MADE, np.random.default_rng(seed)).programs
+        programs = make(writer, _WRITTEN, np.random.default_rng(seed)).programs
         candidates = pick(programs, space, scorer, PICKED).candidates
         best_s: float | None = None
         for start in range(0, len(candidates), _BATCH):

@@ -31,10 +31,10 @@ from costlib.tvm_compat.api import structural_key
 from costlib.workloads import extract_tasks
 from costlib.workloads.task import Task
 
-_MADE = 32
-"""Programs that are written or drawn for each one asked for."""
+_WRITTEN = 32
+"""Programs that are written for each one asked for; as many are drawn."""
 
-_LOWERED = 8
+_LOWERED = 16
 """Of those, so many are lowered."""
 
 
@@ -99,7 +99,7 @@ def generate(
     hardware
         What to write for.
     count
-        How many programs; many times as many are written or drawn.
+        How many programs; many times as many are written, and drawn at random.
     seed
         Decides which.
     temperature
@@ -121,7 +121,7 @@ def generate(
     task = space.task
     vectors = sketch_vectors(space, seed)
     writer = Writer(generator, task, hardware, vectors)
-    made = writer.write_and_draw(_MADE * count, np.random.default_rng(seed), temperature)
+    made = writer.write_and_draw(_WRITTEN * count, np.random.default_rng(seed), temperature)
     best = pick(made.programs, space, BundleScorer(bundle, hardware), count)
     origins = {p.program_id: o for p, o in zip(made.programs, made.origins, strict=True)}
     return Generated(
@@ -270,9 +270,9 @@ class Writer:
     def write_and_draw(
         self, count: int, rng: np.random.Generator, temperature: float = 1.0
     ) -> Written:
-        """Write half of so many programs and draw the others at random."""
-        written = self.write_all(-(-count // 2), rng, temperature)
-        drawn = self.draw(count // 2, rng)
+        """Write programs and draw as many at random."""
+        written = self.write_all(count, rng, temperature)
+        drawn = self.draw(count, rng)
         programs = {p.program_id: p for p in [*written.programs, *drawn.programs]}
         origins = written.origins + drawn.origins[: len(programs) - len(written.programs)]
         return Written(list(programs.values()), origins, written.notice)
