@@ -23,6 +23,9 @@ from costlib.space.program import Program, Sketch
 _EXAMPLES = 48
 """Random programs that show what the decisions of a task's sketches can be."""
 
+_INNER_STEPS = (2, 16)
+"""Iterations of a reduction's innermost tile from which a program is of another kind."""
+
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 _ANNOTATIONS = {"meta_schedule.parallel": "parallel"}
@@ -144,16 +147,24 @@ class DecisionVectors:
         return np.where(rng.random(one.shape) < 0.5, one, other)
 
     def niches(self, vectors: Integers) -> Integers:
-        """Number the kinds of tilings of `n x d` vectors; int64 `n`.
+        """Number the kinds of programs among `n x d` vectors; int64 `n`.
 
-        A kind says which spatial loops have an innermost tile of one iteration. Where all have,
-        the compiler vectorises a loop further out: another program, that no small step leads to.
+        A kind says which spatial loops have an innermost tile of one iteration (where all have,
+        the compiler vectorises a loop further out), how much is unrolled, and whether a
+        reduction's innermost tile is one iteration, a few that unroll or more: whether sums stay in
+        registers. From one kind to another that is faster there is often no way by small steps.
         """
         numbers = np.zeros(len(vectors), "int64")
-        for place, tiling in enumerate(self._tilings):
-            if tiling is not None and self.directions[place] == "tile_spatial":
+        inner = np.ones(len(vectors), "int64")
+        for place, (name, tiling) in enumerate(zip(self.directions, self._tilings, strict=True)):
+            if tiling is None:
+                if name == "unroll":
+                    numbers = self.sizes[place] * numbers + vectors[:, place]
+            elif name == "tile_spatial":
                 numbers = 2 * numbers + (tiling.factors[vectors[:, place], -1] == 1)
-        return numbers
+            elif name == "tile_reduction":
+                inner *= tiling.factors[vectors[:, place], -1]
+        return (1 + len(_INNER_STEPS)) * numbers + np.digitize(inner, _INNER_STEPS)
 
     def _step(self, place: int, choices: Integers, rng: np.random.Generator) -> Integers:
         tiling = self._tilings[place]

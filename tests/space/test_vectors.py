@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,16 +77,23 @@ def test_a_child_takes_each_decision_from_a_parent(vectors: DecisionVectors) -> 
     assert (child != one).any() and (child != other).any()
 
 
-def test_niches_tell_which_innermost_tiles_are_one(vectors: DecisionVectors) -> None:
-    drawn = vectors.random(300, np.random.default_rng(0))
-    spatial = [i for i, name in enumerate(vectors.directions) if name == "tile_spatial"]
-    kinds = [
-        tuple(program.decisions[place][1][-1] == 1 for place in spatial)
-        for program in vectors.decode(drawn)
-    ]
+def test_niches_tell_kinds_of_programs(vectors: DecisionVectors) -> None:
+    drawn = vectors.random(3000, np.random.default_rng(0))
+    decided = [program.decisions for program in vectors.decode(drawn)]
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(vectors.directions):
+        places.setdefault(name, []).append(place)
+
+    def kind(decisions: tuple[tuple[int, Any], ...]) -> tuple[Any, ...]:
+        inner = math.prod(decisions[place][1][-1] for place in places["tile_reduction"])
+        ones = [decisions[place][1][-1] == 1 for place in places["tile_spatial"]]
+        unroll = [decisions[place][1] for place in places["unroll"]]
+        return (*ones, *unroll, "one" if inner == 1 else "few" if inner < 16 else "many")
+
+    kinds = list(map(kind, decided))
     numbers = vectors.niches(drawn).tolist()
     pairs = set(zip(numbers, kinds, strict=True))
-    assert len(pairs) == len(set(numbers)) == len(set(kinds)) == 8
+    assert len(pairs) == len(set(numbers)) == len(set(kinds)) > 60
 
 
 def test_the_same_seed_does_the_same(vectors: DecisionVectors) -> None:
