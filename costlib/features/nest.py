@@ -101,9 +101,10 @@ def crowding(lines: Reals, steps_bytes: Integers, extents: Integers, way_bytes: 
     Parameters
     ----------
     lines
-        float64 `n x (l + 1)`: cache lines that the loops from one inwards touch, of `n` programs.
+        float64 `... x n x (l + 1)`: cache lines that the loops from one inwards touch, of `n`
+        programs.
     steps_bytes
-        int64 `n x l`: how far a step of each loop moves.
+        int64 `... x n x l`: how far a step of each loop moves.
     extents
         int64 `n x l`: iterations of each loop.
     way_bytes
@@ -112,12 +113,12 @@ def crowding(lines: Reals, steps_bytes: Integers, extents: Integers, way_bytes: 
     Returns
     -------
     ndarray
-        float64 `n x (l + 1)`, counted as ``lines`` are.
+        float64 `... x n x (l + 1)`, counted as ``lines`` are.
     """
     way_bytes = max(way_bytes, LINE_BYTES)
     steps = np.abs(steps_bytes)
     apart = extents * np.minimum(steps / LINE_BYTES, 1)
     distinct = np.maximum(1, np.minimum(apart, way_bytes / np.gcd(steps, way_bytes)))
     sets = np.ones_like(lines)
-    sets[:, :-1] = np.cumprod(distinct[:, ::-1], axis=1)[:, ::-1]
+    sets[..., :-1] = np.cumprod(distinct[..., ::-1], axis=-1)[..., ::-1]
     return np.asarray(np.maximum(lines / np.minimum(sets, way_bytes / LINE_BYTES), 1))

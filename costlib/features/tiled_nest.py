@@ -68,14 +68,14 @@ class TiledNest:
         ndarray
             float32 `n x` :data:`COLUMNS`; zeros if the sketch tiles no block that is known.
         """
-        columns = np.zeros((count, len(COLUMNS)), "float32")
+        nothing = np.zeros((count, len(COLUMNS)), "float32")
         if self._nest is None or self._tiling is None or not count:
-            return columns
+            return nothing
         tiles = [np.array(decisions[index], "int64") for index in self._tiling.tiles]
         extents = [int(tile[0].prod()) for tile in tiles]
         real = [axis for axis, extent in enumerate(extents) if extent > 1]
         if [extents[axis] for axis in real] != self._nest.extents.tolist():
-            return columns
+            return nothing
         programs = TiledPrograms(
             self._nest,
             self._tiling,
@@ -85,9 +85,7 @@ class TiledNest:
             self._values(decisions, self._tiling.parallel, count),
             self._hardware,
         )
-        for place, values in enumerate(programs.columns()):
-            columns[:, place] = values
-        return columns
+        return np.stack(programs.columns(), axis=1).astype("float32")
 
     def _values(self, decisions: Mapping[int, Any], index: int | None, count: int) -> Integers:
         """Return the numbers that an instruction's decisions come to."""

@@ -90,14 +90,15 @@ class TiledPrograms:
         self._axes = [real.index(axis) for axis, _, _ in loops]
         self._levels = [level for _, _, level in loops]
         self._extents = np.stack([tiles[axis][:, part] for axis, part, _ in loops], 1)
-        count = len(self._extents)
         self._store_strides = nest.store.strides[self._axes]
-        self._inner = np.ones((count, len(loops) + 1, len(real)))
-        for place in range(len(loops) - 1, -1, -1):
-            self._inner[:, place] = self._inner[:, place + 1]
-            self._inner[:, place, self._axes[place]] *= self._extents[:, place]
+        of_axis = np.array(self._axes)[:, None] == np.arange(len(real))
+        sizes = np.where(of_axis, self._extents[:, :, None], 1)
+        self._inner = np.ones((len(sizes), len(loops) + 1, len(real)))
+        self._inner[:, :-1] = np.cumprod(sizes[:, ::-1], axis=1)[:, ::-1]
         self._iterations = self._inner.prod(2)
+        self._innermost = self._innermost_loops()
         self._vector = self._vector_lengths()
+        self._parallel = self._parallel_loops()
 
     def columns(self) -> list[Reals]:
         """Return an array of `n` for each of :data:`COLUMNS`."""
@@ -150,23 +151,20 @@ class TiledPrograms:
         """Describe what is unrolled at each limit; the fewest cycles."""
         loops = tiled_regions.TiledLoops(
             extents=self._extents,
-            parallel=self._parallel(),
+            parallel=self._parallel,
             reduces=self._store_strides == 0,
-            innermost=self._innermost(),
+            innermost=self._innermost,
             vector=self._vector,
             lanes=self._lanes,
             strides=strides,
             registers=registers,
             loaded=loaded,
         )
-        columns: list[Reals] = []
-        fewest = np.full(len(self._extents), np.inf)
         asked = np.maximum(self._unroll_steps, 1)
-        for limit in (asked, *(np.full_like(asked, most) for most in UNROLLED_ANYWAY)):
-            values, cycles = loops.describe(limit, self._work)
-            columns += [_log(value) for value in values]
-            fewest = np.minimum(fewest, cycles)
-        return columns, fewest
+        limits = np.stack([asked, *(np.full_like(asked, most) for most in UNROLLED_ANYWAY)])
+        values, cycles = loops.describe(limits, self._work)
+        logs = [_log(value) for value in values]
+        return [log[number] for number in range(_REGIONS) for log in logs], cycles.min(0)
 
     @property
     def _work(self) -> float:
@@ -185,7 +183,7 @@ class TiledPrograms:
     ) -> tuple[list[Reals], Reals, Reals]:
         """Describe vectors, parallel chunks and the innermost tile; cycles and speed-up."""
         count = len(self._extents)
-        chunks = np.where(self._parallel(), self._extents, 1).prod(1).astype("float64")
+        chunks = np.where(self._parallel, self._extents, 1).prod(1).astype("float64")
         cores = self._hardware.num_cores
         speed_up = chunks / np.ceil(chunks / cores)
         tile = places[0] if places else self._extents.shape[1]
@@ -225,30 +223,20 @@ class TiledPrograms:
         sizes = list(self._hardware.cache_bytes)[:_CACHES] or [1]
         sizes += [sizes[-1]] * (_CACHES - len(sizes))
         rows = np.arange(len(self._extents))
+        element_bytes = np.array([access.element_bytes for access in accesses])
+        steps_bytes = strides.astype("int64") * element_bytes[:, None, None]
+        stands = np.stack([access.strides[self._axes] == 0 for access in accesses])
         fetching = np.zeros(len(rows))
         columns: list[Reals] = []
         for size, ways, cycles in zip(sizes, CACHE_WAYS, LINE_CYCLES, strict=True):
-            crowded = np.max(
-                [
-                    crowding(
-                        touched,
-                        steps.astype("int64") * access.element_bytes,
-                        self._extents,
-                        size // ways,
-                    )
-                    for access, touched, steps in zip(accesses, lines, strides, strict=True)
-                ],
-                axis=0,
-            )
+            crowded = crowding(lines, steps_bytes, self._extents, size // ways).max(0)
             room = np.argmax(total_bytes <= size, axis=1)
             place = np.argmax((total_bytes <= size) & (crowded <= ways), axis=1)
             runs = self._iterations[rows, 0] / self._iterations[rows, place]
-            fetched = np.zeros(len(rows))
             outer = np.maximum(place - 1, 0)
-            for access, touched in zip(accesses, lines, strict=True):
-                stays = (place > 0) & (access.strides[self._axes][outer] == 0)
-                repeated = runs / np.where(stays, self._extents[rows, outer], 1)
-                fetched += touched[rows, place] * repeated
+            stays = (place > 0) & stands[:, outer]
+            repeated = runs / np.where(stays, self._extents[rows, outer], 1)
+            fetched = (lines[:, rows, place] * repeated).sum(0)
             columns += [
                 _log(total_bytes[rows, place]),
                 _log(fetched),
@@ -277,35 +265,34 @@ class TiledPrograms:
 
     def _registers(self, access: Access, elements: Reals) -> Reals:
         """Return how many registers hold so many elements, `n x (l + 1)`."""
-        strides = np.abs(access.strides[self._axes])[self._innermost()]
+        strides = np.abs(access.strides[self._axes])[self._innermost]
         vector = np.where((strides == 1) | ((strides > 0) & access.packed), self._vector, 1)
         count = np.maximum(1.0, elements / vector[:, None])
         return np.asarray(count * np.ceil(vector / self._lanes)[:, None])
 
-    def _innermost(self) -> Integers:
+    def _innermost_loops(self) -> Integers:
         """Return the innermost loop of more than one iteration of each program."""
         longer = self._extents[:, ::-1] > 1
         return np.asarray(self._extents.shape[1] - 1 - np.argmax(longer, axis=1))
 
     def _vector_lengths(self) -> Reals:
-        place = self._innermost()
+        place = self._innermost
         extent = self._extents[np.arange(len(self._extents)), place]
         in_order = np.abs(self._store_strides[place]) == 1
         return np.where(in_order & (extent <= _MOST_VECTORIZED), extent, 1).astype("float64")
 
-    def _parallel(self) -> Bools:
+    def _parallel_loops(self) -> Bools:
         """Return which loops run in parallel, bool `n x l`.
 
         As MetaSchedule's ``RewriteParallelVectorizeUnroll`` does it, loops are taken until they
         are too many; none within which another block is computed.
         """
-        chunks = np.ones(len(self._extents))
+        reductions = np.flatnonzero(self._store_strides[: self._shared] == 0)
+        end = int(reductions[0]) if len(reductions) else self._shared
+        chunks = np.ones((len(self._extents), end))
+        chunks[:, 1:] = np.cumprod(self._extents[:, :end], axis=1)[:, :-1]
         parallel = np.zeros(self._extents.shape, bool)
-        for place, stride in enumerate(self._store_strides[: self._shared]):
-            if stride == 0:
-                break
-            parallel[:, place] = chunks <= self._parallel_limit
-            chunks = np.where(parallel[:, place], chunks * self._extents[:, place], chunks)
+        parallel[:, :end] = chunks <= self._parallel_limit[:, None]
         return parallel
 
     def _level_places(self) -> list[int]:

@@ -50,29 +50,29 @@ class TiledLoops:
     registers: Reals
     loaded: Reals
 
-    def describe(self, limit: Integers, work: float) -> tuple[list[Reals], Reals]:
+    def describe(self, limits: Integers, work: float) -> tuple[list[Reals], Reals]:
         """Describe the loops that unroll to at most so many statements.
 
         Parameters
         ----------
-        limit
-            int64 `n`: statements.
+        limits
+            int64 `k x n`: statements.
         work
             About how many instructions an operation is.
 
         Returns
         -------
         columns, cycles
-            An array of `n` for each of :data:`COLUMNS`; the cycles of the whole nest.
+            An array `k x n` for each of :data:`COLUMNS`; the cycles of the whole nest.
         """
         count, loops = self.extents.shape
         rows = np.arange(count)
-        place = self._unrolled(limit)
+        place = self._unrolled(limits)
+        outside = np.arange(loops) < place[..., None]
         swept = self._swept(place)
-        places = np.arange(loops)
-        inside = np.where(places >= place[:, None], self.extents, 1).prod(1)
-        runs = np.where(places < place[:, None], self.extents, 1).prod(1).astype("float64")
-        reduction = self._reduction(place)
+        inside = np.where(outside, 1, self.extents).prod(-1)
+        runs = np.where(outside, self.extents, 1).prod(-1).astype("float64")
+        reduction = self._reduction(outside)
         operations = np.maximum(1.0, inside / np.minimum(self.vector, self.lanes))
         registers, loaded = self.registers[rows, place], self.loaded[rows, place]
         spilled = np.maximum(0.0, registers + 2 - REGISTERS)
@@ -82,34 +82,30 @@ class TiledLoops:
         cycles = cycles * np.where(swept > 1, np.ceil(outer / swept) / outer, 1)
         return [swept, registers, moved / operations, reduction, cycles], cycles
 
-    def _unrolled(self, limit: Integers) -> Integers:
-        """Return the outermost loop that is unrolled; `l` if none is."""
-        count, loops = self.extents.shape
-        place = np.full(count, loops)
-        steps, goes_on = np.ones(count), np.ones(count, bool)
-        for loop in range(loops - 1, -1, -1):
-            is_vector = (self.innermost == loop) & (self.vector > 1)
-            grown = steps * np.where(is_vector, 1, self.extents[:, loop])
-            goes_on &= ((grown <= limit) | (self.extents[:, loop] == 1)) & ~self.parallel[:, loop]
-            steps = np.where(goes_on, grown, steps)
-            place = np.where(goes_on, loop, place)
-        return place
+    def _unrolled(self, limits: Integers) -> Integers:
+        """Return the outermost loop that is unrolled, `k x n`; `l` if none is."""
+        loops = self.extents.shape[1]
+        is_vector = (np.arange(loops) == self.innermost[:, None]) & (self.vector > 1)[:, None]
+        steps = np.where(is_vector, 1, self.extents)
+        grown = np.cumprod(steps[:, ::-1], axis=1)[:, ::-1]
+        too_many = (grown > limits[..., None]) & (self.extents > 1)
+        return np.asarray(loops - _without(too_many | self.parallel).sum(-1))
 
     def _swept(self, place: Integers) -> Reals:
         """Return how many iterations of the loop outside ``place`` an instruction does."""
-        rows, outer = np.arange(len(place)), np.maximum(place - 1, 0)
+        rows, outer = np.arange(place.shape[1]), np.maximum(place - 1, 0)
         strides = np.abs(self.strides[:, rows, outer])
         in_order = (strides[0] == 1) & (strides.max(0) == 1)
         can = in_order & (place > 0) & ~self.parallel[rows, outer] & (self.vector == 1)
         return np.where(can, np.minimum(self.extents[rows, outer], self.lanes), 1).astype("float64")
 
-    def _reduction(self, place: Integers) -> Reals:
-        """Return the iterations of the reduction loops just outside ``place``."""
-        count, loops = self.extents.shape
-        reduction, goes_on = np.ones(count), np.ones(count, bool)
-        for loop in range(loops - 1, -1, -1):
-            outside = loop < place
-            reduces = self.reduces[loop] | (self.extents[:, loop] == 1)
-            goes_on &= ~outside | reduces
-            reduction = np.where(outside & goes_on, reduction * self.extents[:, loop], reduction)
-        return reduction
+    def _reduction(self, outside: Bools) -> Reals:
+        """Return the iterations of the reduction loops just outside what is unrolled, `k x n`."""
+        ends = outside & ~self.reduces & (self.extents > 1)
+        runs = np.where(outside & _without(ends), self.extents, 1)
+        return np.asarray(runs.prod(-1), "float64")
+
+
+def _without(ends: Bools) -> Bools:
+    """Return which loops have none of ``ends`` among them and those within, `k x n x l`."""
+    return np.asarray(~np.logical_or.accumulate(ends[..., ::-1], axis=-1)[..., ::-1])
