@@ -3,6 +3,7 @@
     python tools/bench_search.py heavy            # the two heaviest tasks of each network
     python tools/bench_search.py networks         # whole networks
     python tools/bench_search.py ablation         # each part of the search alone, and without it
+    python tools/bench_search.py diffusion        # the same of diffusion, on whole networks
     python tools/bench_search.py long             # the heaviest tasks, stock with 1,000 trials
     python tools/bench_search.py summary          # tools/results/search.json and its pictures
 
@@ -76,7 +77,6 @@ PARTS: dict[str, dict[str, Any]] = {
     "thrift": {"survivors": 1, "population": 256, "generations": 2},
 }
 DIFFUSION: dict[str, dict[str, Any]] = {"diffusion": {"diffusion": True}}
-"""Goes from task to task, so it is a part of the search of whole networks alone."""
 
 
 class Case(NamedTuple):
@@ -88,8 +88,15 @@ class Case(NamedTuple):
 
 def main() -> None:
     """Measure the cases of a part that are missing."""
+    parts = {
+        "heavy": heavy,
+        "networks": whole,
+        "long": long,
+        "ablation": ablation,
+        "diffusion": diffusion,
+    }
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("part", choices=["heavy", "networks", "long", "ablation", "summary"])
+    parser.add_argument("part", choices=[*parts, "summary"])
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--only", nargs="+", choices=NETWORKS, default=NETWORKS)
     parser.add_argument("--seeds", type=int, nargs="+")
@@ -104,7 +111,6 @@ def main() -> None:
     started = time.monotonic()
     hardware = Hardware.local()
     bundle = load_pretrained(arguments.bundle)
-    parts = {"heavy": heavy, "networks": whole, "long": long, "ablation": ablation}
     with Measurer(hardware, reference=bundle.canary(hardware.hardware_id)) as measurer:
         for case in parts[arguments.part](hardware, arguments.only, arguments.seeds):
             file = CASES / f"{case.name}.json"
@@ -156,20 +162,26 @@ def whole(hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None) 
 def ablation(
     hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None
 ) -> Iterator[Case]:
-    """Yield tasks, then networks, with every version of costlib's search side by side."""
+    """Yield single tasks with every version of costlib's search side by side."""
     tasks = {network: heaviest(network, hardware, 2) for network in only}
     for seed in seeds or ABLATION_SEEDS:
         for network in only:
             for rank, task in enumerate(tasks[network]):
                 name = f"ablation-{network}-{rank}-seed{seed}"
                 yield Case(name, _versions([task], ABLATION_TRIALS, PARTS, seed))
+
+
+def diffusion(
+    hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None
+) -> Iterator[Case]:
+    """Yield whole networks with and without diffusion, which goes from task to task."""
     for network in DIFFUSION_NETWORKS:
         if network in only:
-            all_tasks = tunable(network, hardware)
-            trials = DIFFUSION_TRIALS * len(all_tasks)
+            tasks = tunable(network, hardware)
+            trials = DIFFUSION_TRIALS * len(tasks)
             for seed in seeds or ABLATION_SEEDS:
                 name = f"ablation-{network}-all-seed{seed}"
-                yield Case(name, _versions(all_tasks, trials, DIFFUSION, seed))
+                yield Case(name, _versions(tasks, trials, DIFFUSION, seed))
 
 
 def _against_stock(

@@ -25,7 +25,7 @@ class SearchConfig(BaseModel):
         Share of a batch that is drawn at random.
     niches
         Share of the rounds, while nothing better is found, that measure the best of other kinds of
-        tilings, those first that were measured least: a model that is wrong about a kind finds out.
+        programs, those first that were measured least: a model that is wrong about one finds out.
     optimism
         How many of its standard deviations are added to a candidate's score, so that what little
         is known of is measured, too.

@@ -55,7 +55,7 @@ class _Ranked(NamedTuple):
     order, score
         Its place among all, the lowest first, and its draft score.
     niche
-        Sketch and kind of tilings.
+        Sketch and kind of program.
     """
 
     order: float
