@@ -48,6 +48,7 @@ def search(result: dict[str, Any]) -> list[str]:
                 *(row[figure] for figure in figures),
                 *row["range"],
                 row["overhead"],
+                ", ".join(row["hardware"]),
             ]
             for row in result["ablation"]
         ]
@@ -69,6 +70,7 @@ def search(result: dict[str, Any]) -> list[str]:
                     "lowest",
                     "highest",
                     "overhead",
+                    "machine",
                 ],
                 rows,
             ),

@@ -138,6 +138,7 @@ def _ablation(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "range": [round(min(ratios), 3), round(max(ratios), 3)],
                 "overhead": _geometric_mean(overheads),
                 "cases": len(raced),
+                "hardware": sorted({case["hardware"] for case in raced}),
             }
         )
     return rows
