@@ -40,5 +40,15 @@ def test_the_best_evolve(pool: SketchPool, niches: bool) -> None:
     )
     assert scores.max() == scores[0] > anything(pool.encode(start)).max()
     np.testing.assert_allclose(anything(pool.encode(vectors)), scores)
-    found = len(np.unique(pool.vectors.niches(vectors)))
-    assert found == 8 or not niches, "evolution alone keeps to what scores best"
+
+
+def test_niches_keep_other_kinds_of_programs(pool: SketchPool) -> None:
+    start = pool.vectors.random(8, np.random.default_rng(0))
+    kinds = []
+    for niches in (False, True):
+        rng = np.random.default_rng(1)
+        vectors, _ = pool.evolve(
+            start, 64, 4, 0.2, anything, lambda _, a: stock_probabilities(a), rng, niches
+        )
+        kinds.append(len(np.unique(pool.vectors.niches(vectors))))
+    assert kinds[1] > 1.5 * kinds[0]

@@ -16,7 +16,7 @@ from typing import Any, Self
 from costlib.data.importers.metaschedule import DatabaseReader
 from costlib.data.importers.record import ImportedRecord, SkippedRecordError
 
-_MOST_SECS = 10.0
+_MOST_SECS = 30.0
 """For one record."""
 
 
