@@ -18,7 +18,7 @@ from costlib.models.trees import load_trees, save_trees
 _FEW_ROWS = 64
 """Below this many rows LightGBM's threads cost more than they save."""
 
-_MOST_LEAVES = 400
+_MOST_LEAVES = 100
 """Trees whose leaves :meth:`GbdtModel.leaves` tells; later ones divide by details."""
 
 _FEWER_TREES = 400

@@ -3,10 +3,8 @@
 The correction is a Gaussian process over what the global model leaves unexplained of the logarithm
 of the throughput. Two programs are as alike as they share leaves of the model's trees, so likeness
 is in the terms that matter for speed on many tasks; it counts fully within a task and less across
-tasks. A search asks which of the good programs is better: the faster half of a task's programs says
-how far apart scores should be, and the slower a program is, the less it says about others. AutoTVM
-(f_global + f_local) and TenSet (plus_mix_task) fit trees to the residual instead, which takes many
-more measurements before it helps.
+tasks. AutoTVM (f_global + f_local) and TenSet (plus_mix_task) fit trees to the residual instead,
+which takes many more measurements before it helps.
 
 In the space of leaves this is a ridge regression: predicting looks up a number for each tree.
 """
@@ -37,12 +35,8 @@ _SHARES = (1.0, 0.5, 0.0)
 _OF_ALL_TASKS = 0.3
 """How much of the likeness counts between programs of different tasks."""
 
-_NOISE = 0.1
-"""Variance of a measurement that no likeness explains, relative to what likeness explains; of a
-program that is slower than half of its task's, and more of one that is much slower."""
-
-_SCALE_PROGRAMS = 8
-"""With so many good programs their scale counts as much as that of all programs."""
+_NOISE = 0.2
+"""Variance of a measurement that no likeness explains, relative to what likeness explains."""
 
 _RANDOM_TREES = 100
 _RANDOM_DEPTH = 8
@@ -89,7 +83,7 @@ class CorrectedModel:
         self._seed = seed
         self._trees: HasLeaves | None = base if isinstance(base, HasLeaves) else None
         self._process: _Process | None = None
-        self._seen: dict[int, tuple[Leaves, Floats]] = {}
+        self._seen: dict[int, Leaves] = {}
 
     def predict(self, batch: FeatureBatch, task: int | None = None) -> Scores:
         """Score programs.
@@ -121,9 +115,9 @@ class CorrectedModel:
         if self._trees is None or self._process is None:
             return np.zeros(len(batch))
         leaves = self._trees.leaves(batch)
-        seen, noise = self._seen.get(task, (leaves[:0], np.zeros(0)))
+        seen = self._seen.get(task, leaves[:0])
         between, within = _likeness(leaves, seen), _likeness(seen, seen)
-        known = between * np.linalg.solve(within + np.diag(noise), between.T).T
+        known = between * np.linalg.solve(within + _NOISE * np.eye(len(seen)), between.T).T
         return np.asarray(self._process.spread * np.sqrt(np.maximum(1 - known.sum(1), 0)))
 
     def refit(self, batch: FeatureBatch, latency_s: Scores, groups: Groups) -> None:
@@ -159,10 +153,7 @@ class CorrectedModel:
             ]
             self.share = _SHARES[int(np.argmax(ranked))]
         self._process = _fit(scores, throughput, leaves, groups)
-        self._seen = {
-            int(task): (leaves[groups == task], self._process.noise[groups == task])
-            for task in np.unique(groups)
-        }
+        self._seen = {int(task): leaves[groups == task] for task in np.unique(groups)}
 
 
 @dataclass(frozen=True)
@@ -172,39 +163,31 @@ class _Process:
     Attributes
     ----------
     shared, of_task
-        What each leaf of each tree is worth, float64 `t x leaves`, in any task and in those seen;
-        the last of a tree stands for those that are not there.
+        What each leaf of each tree is worth, float64 `t x leaves`, in any task and in those seen.
     spread
         Standard deviation of what likeness explains.
-    noise
-        Variance of each measurement that no likeness explains, float64 `n`.
     """
 
     shared: Floats
     of_task: Mapping[int, Floats]
     spread: float
-    noise: Floats
 
     def mean(self, leaves: Leaves, task: int | None) -> Scores:
         """Add up what a program's leaves are worth; one that was never seen is worth nothing."""
         table = self.shared if task is None else self.of_task.get(task, self.shared)
-        unseen = table.shape[1] - 1
-        starts = table.shape[1] * np.arange(len(table))
-        return np.asarray(table.ravel()[np.minimum(leaves, unseen) + starts].sum(1))
+        known = leaves < table.shape[1]
+        values = table[np.arange(len(table)), np.where(known, leaves, 0)]
+        return np.asarray((values * known).sum(1))
 
 
 def _fit(scores: Scores, throughput: Scores, leaves: Leaves, groups: Groups) -> _Process:
     """Explain the logarithm of the throughput, scaled to the spread that scores have in a task."""
     tasks, numbers = np.unique(groups, return_inverse=True)
-    above = throughput - _medians(throughput, numbers)
-    good = above >= 0
-    sure = good.sum() / (good.sum() + _SCALE_PROGRAMS)
-    all_scale = _scale(scores, throughput, numbers)
-    good_scale = _scale(scores[good], throughput[good], numbers[good])
-    scale = float(all_scale ** (1 - sure) * good_scale**sure)
-    noise = _NOISE * (1 + np.minimum(scale * above, 0) ** 2)
-    residual = _centred(scale * throughput - scores, numbers, 1 / noise)
-    trees, width = leaves.shape[1], int(leaves.max()) + 2
+    scores, throughput = _centred(scores, numbers), _centred(throughput, numbers)
+    norms = float(np.linalg.norm(scores)), float(np.linalg.norm(throughput))
+    scale = norms[0] / norms[1] if all(norms) else 1.0
+    residual = _centred(scale * throughput - scores, numbers)
+    trees, width = leaves.shape[1], int(leaves.max()) + 1
     columns = leaves + width * np.arange(trees)
     shared = _one_hot(columns, trees * width)
     own = _one_hot(columns + (trees * width * numbers)[:, None], len(tasks) * trees * width)
@@ -212,7 +195,7 @@ def _fit(scores: Scores, throughput: Scores, leaves: Leaves, groups: Groups) -> 
     def likeness(vector: Scores) -> Scores:
         alike = _OF_ALL_TASKS * (shared @ (shared.T @ vector))
         alike += (1 - _OF_ALL_TASKS) * (own @ (own.T @ vector))
-        return np.asarray(alike / trees + noise * vector)
+        return np.asarray(alike / trees + _NOISE * vector)
 
     count = len(scores)
     operator = LinearOperator((count, count), matvec=likeness, dtype="float64")
@@ -221,13 +204,7 @@ def _fit(scores: Scores, throughput: Scores, leaves: Leaves, groups: Groups) -> 
     in_any = _OF_ALL_TASKS / trees * (shared.T @ weights).reshape(trees, width)
     in_one = (1 - _OF_ALL_TASKS) / trees * (own.T @ weights).reshape(len(tasks), trees, width)
     by_task = {int(task): in_any + part for task, part in zip(tasks, in_one, strict=True)}
-    return _Process(in_any, by_task, spread, noise)
-
-
-def _scale(scores: Scores, throughput: Scores, numbers: Groups) -> float:
-    """Return how much farther apart scores lie in a task than logarithms of the throughput."""
-    apart = [float(np.linalg.norm(_centred(values, numbers))) for values in (scores, throughput)]
-    return apart[0] / apart[1] if all(apart) else 1.0
+    return _Process(in_any, by_task, spread)
 
 
 def _likeness(these: Leaves, those: Leaves) -> Floats:
@@ -241,17 +218,10 @@ def _one_hot(columns: Leaves, width: int) -> Any:
     return csr_array((np.ones(count * trees), columns.ravel(), starts), shape=(count, width))
 
 
-def _centred(values: Scores, numbers: Groups, weights: Floats | None = None) -> Scores:
+def _centred(values: Scores, numbers: Groups) -> Scores:
     """Subtract the mean of each task."""
-    weights = np.ones(len(values)) if weights is None else weights
-    sums, counts = np.bincount(numbers, weights * values), np.bincount(numbers, weights)
-    return np.asarray(values - (sums / np.maximum(counts, 1e-300))[numbers])
-
-
-def _medians(values: Scores, numbers: Groups) -> Scores:
-    """Return the median of each program's task."""
-    medians = [np.median(values[numbers == number]) for number in range(numbers.max() + 1)]
-    return np.asarray(medians)[numbers]
+    sums, counts = np.bincount(numbers, values), np.bincount(numbers)
+    return np.asarray(values - (sums / counts)[numbers])
 
 
 def _pairs_in_order(scores: Scores, throughput: Scores, groups: Groups) -> float:

@@ -83,37 +83,12 @@ def test_is_the_gaussian_process_that_it_says_it_is() -> None:
     leaves = Thirds().leaves(batch)[:, 0]
     alike = (leaves[:, None] == leaves) * (0.3 + 0.7 * (groups[:, None] == groups))
     throughput = -np.log(latency_s)
-    noise = np.zeros(20)
     for group in (0, 1):
-        of_group = groups == group
-        above = throughput[of_group] - np.median(throughput[of_group])
-        noise[of_group] = 0.1 * (1 + np.minimum(above, 0) ** 2)
-        throughput[of_group] -= np.average(above, weights=1 / noise[of_group])
-        throughput[of_group] -= np.median(-np.log(latency_s[of_group]))
-    expected = alike @ np.linalg.solve(alike + np.diag(noise), throughput)
+        throughput[groups == group] -= throughput[groups == group].mean()
+    expected = alike @ np.linalg.solve(alike + 0.2 * np.eye(20), throughput)
     for group in (0, 1):
         found = model.predict(batch, task=group)[groups == group]
         np.testing.assert_allclose(found, expected[groups == group], rtol=1e-4, atol=1e-6)
-
-
-class Rough(Thirds):
-    """Right about the faster third, and tells what is slow by a hundredth of what it is."""
-
-    def predict(self, batch: FeatureBatch) -> Scores:
-        first = batch.stores[:, 0].astype("float64")
-        return np.asarray(np.where(first < 1 / 3, -np.log(1 + 5 * first), -1 - first / 100))
-
-
-def test_slow_programs_do_not_drown_what_good_ones_tell() -> None:
-    batch, latency_s = programs(60, seed=0)
-    slow = batch.stores[:, 0] > 0.5
-    latency_s[slow] *= np.exp(np.random.default_rng(1).normal(3, 3, slow.sum()))
-    model = CorrectedModel(Rough())
-    model.refit(batch, latency_s, ungrouped(60))
-    unseen, unseen_latency_s = programs(200, seed=2)
-    good = unseen.stores[:, 0] < 0.5
-    right = spearmanr(model.predict(unseen, task=0)[good], -unseen_latency_s[good])[0]
-    assert right > 0.9
 
 
 def test_another_task_gets_what_the_tasks_have_in_common() -> None:
