@@ -218,19 +218,17 @@ class EvolutionarySearch(Strategy):
         """
         config = self._config
         score = partial(self._model.draft_scores, self._number) if self._model.drafts else None
-        shares = self._choice.shares(rng)
+        shares = self._choice.shares()
         if not config.sketch_selection:
-            shares = dict.fromkeys(self._encoders, 1 / len(self._encoders))
+            shares = dict.fromkeys(shares, 1 / len(shares))
         by_share = config.sketch_selection or score is None
         found: list[_Ranked] = []
-        for sketch_id, share in shares.items():
-            if (pool := self._pools.get(sketch_id)) is None:
-                continue
+        for sketch_id, pool in self._pools.items():
             elite = [p for _, p in self.elite if p.sketch_id == sketch_id][:_ELITE]
             rows = [draft.vector[None] for draft in start if draft.pool is pool]
             vectors, scores = pool.evolve(
                 np.concatenate([*rows, _known_rows(pool.vectors.encode(elite))]),
-                max(8, round(config.population * share)),
+                max(8, round(config.population * shares[sketch_id])),
                 config.generations,
                 config.crossover,
                 score,
@@ -238,7 +236,7 @@ class EvolutionarySearch(Strategy):
                 rng,
                 niches,
             )
-            places = (np.arange(len(vectors)) + rng.random()) / share
+            places = (np.arange(len(vectors)) + rng.random()) / shares[sketch_id]
             order = places if by_share else -scores
             kinds = zip(itertools.repeat(sketch_id), pool.vectors.niches(vectors).tolist())
             pools = itertools.repeat(pool)

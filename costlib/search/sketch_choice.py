@@ -1,8 +1,8 @@
 """Which sketch to look for programs in: explore, then commit (Han et al. 2025).
 
 Every sketch is measured a few times; after that most programs are drawn from the one with the best
-mean throughput, in which recent programs count most. The others keep a share, which they have in
-turns, so that a wrong commitment is undone.
+mean throughput, in which recent programs count most. The others keep a share, so that
+a wrong commitment is undone.
 """
 
 from __future__ import annotations
@@ -45,14 +45,13 @@ class SketchChoice:
             return None
         return max(self._throughput, key=lambda name: _recent_mean(self._throughput[name]))
 
-    def shares(self, rng: np.random.Generator) -> dict[str, float]:
-        """Return the shares of the sketches that take part in a round; they add up to 1."""
+    def shares(self) -> dict[str, float]:
+        """Return the share of each sketch; they add up to 1."""
         names = list(self._throughput)
-        committed = self.committed
-        if len(names) < 2 or committed is None:
+        if len(names) < 2 or self.committed is None:
             return dict.fromkeys(names, 1 / max(len(names), 1))
-        other = rng.choice([name for name in names if name != committed])
-        return {committed: 1 - _OTHERS, str(other): _OTHERS}
+        others = _OTHERS / (len(names) - 1)
+        return {name: 1 - _OTHERS if name == self.committed else others for name in names}
 
 
 def _recent_mean(throughput: Sequence[float]) -> float:

@@ -20,7 +20,7 @@ def test_sketches_are_alike_until_all_are_explored() -> None:
     for _ in range(10):
         choice.observe("a", 1e-3)
     assert choice.committed is None
-    assert choice.shares(np.random.default_rng(0)) == {"a": 0.5, "b": 0.5}
+    assert choice.shares() == {"a": 0.5, "b": 0.5}
 
 
 def test_commits_to_the_fastest_and_keeps_exploring() -> None:
@@ -30,10 +30,10 @@ def test_commits_to_the_fastest_and_keeps_exploring() -> None:
         choice.observe("b", 1e-3)
         choice.observe("c", None)
     assert choice.committed == "b"
-    rng = np.random.default_rng(0)
-    rounds = [choice.shares(rng) for _ in range(20)]
-    assert all(shares["b"] > 0.5 and sum(shares.values()) == pytest.approx(1) for shares in rounds)
-    assert {frozenset(shares) for shares in rounds} == {frozenset("ab"), frozenset("cb")}
+    shares = choice.shares()
+    assert shares["b"] > 0.5
+    assert shares["a"] > 0 and shares["c"] > 0
+    assert sum(shares.values()) == pytest.approx(1)
 
 
 def test_a_wrong_commitment_is_undone() -> None:
@@ -48,7 +48,7 @@ def test_a_wrong_commitment_is_undone() -> None:
 
 
 def test_one_sketch_gets_everything() -> None:
-    assert SketchChoice(["a"]).shares(np.random.default_rng(0)) == {"a": 1}
+    assert SketchChoice(["a"]).shares() == {"a": 1}
 
 
 @given(st.integers(0, 30), st.integers(1, 12), st.floats(0, 1), st.floats(0, 2), st.integers(0, 99))
