@@ -50,6 +50,7 @@ ABLATION_SEEDS = (0, 1)
 DIFFUSION_TRIALS = 16
 DIFFUSION_NETWORKS = ("bert_tiny", "mobilenet_v2")
 PLAIN = SearchConfig(
+    early_survivors=2,
     crossover=0,
     diversity=0,
     draft=False,
@@ -74,7 +75,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "generator": {"generator": True},
     "looks": {"looks": 3},
     "niches": {"niches": 0.5},
-    "thrift": {"survivors": 1, "population": 256, "generations": 2},
+    "early survivors": {"early_survivors": 8},
 }
 DIFFUSION: dict[str, dict[str, Any]] = {"diffusion": {"diffusion": True}}
 

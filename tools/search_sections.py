@@ -55,9 +55,8 @@ def search(result: dict[str, Any]) -> list[str]:
         parts += [
             "**Part by part** (`ablation`): races of the heavy tasks, 48 trials for each "
             "version (*on* tasks), or of whole networks, 16 trials a task (*on* networks). "
-            "*Plain* is Ansor's loop with the bundle's exact model alone; *cold* has no bundle; "
-            "*thrift* is half of the population and the generations, and one survivor for each "
-            "trial. Throughput relative to the full search's, after all trials and as the mean "
+            "*Plain* is Ansor's loop with the bundle's exact model alone; *cold* has no bundle. "
+            "Throughput relative to the full search's, after all trials and as the mean "
             "along the way, geometric means and the range of the former; seconds beside building "
             "and running, relative to its:",
             table(

@@ -17,8 +17,9 @@ class SearchConfig(BaseModel):
         Programs of a task that are measured between two rounds of search.
     population, generations
         Vectors of decisions that evolve, and how often they are replaced.
-    survivors
-        So many candidates are lowered, and scored by the exact model, for each that is measured.
+    survivors, early_survivors
+        So many candidates are lowered, and scored by the exact model, for each that is measured;
+        and for each of a task's first 32, which have little else to go by.
     crossover
         Share of the children that have two parents.
     epsilon
@@ -64,6 +65,7 @@ class SearchConfig(BaseModel):
     population: int = Field(512, ge=8)
     generations: int = Field(4, ge=0)
     survivors: int = Field(2, ge=1)
+    early_survivors: int = Field(8, ge=1)
     crossover: float = Field(0.2, ge=0, le=1)
     epsilon: float = Field(0.1, ge=0, le=1)
     niches: float = Field(0.5, ge=0, le=1)

@@ -36,6 +36,9 @@ _ELITE = 16
 _STALLED = 8
 """Programs in a row, none of them better, after which it is time to look at other niches."""
 
+_EARLY = 32
+"""Programs of a task for which ``early_survivors`` are lowered."""
+
 _WRITTEN = 64
 """Programs of a task that the generator writes."""
 
@@ -99,7 +102,7 @@ class EvolutionarySearch(Strategy):
         if elsewhere is None:
             stalled = bool(self.elite) and self._standings.stands() >= _STALLED
             elsewhere = stalled and rng.random() < self._config.niches
-        wanted = count if elsewhere else self._config.survivors * count
+        wanted = count if elsewhere else self._survivors_of_each * count
         people = self._evolved(inherited, rng, elsewhere)
         unusual = self._unusual(people, count) if elsewhere else []
         first = [*unusual, *inherited[: round(_INHERITED * (count if self.elite else wanted))]]
@@ -125,6 +128,11 @@ class EvolutionarySearch(Strategy):
             epsilon=self._config.epsilon,
         )
         return [survivors[i] for i in [*chosen, *(int(rest[i]) for i in more)]]
+
+    @property
+    def _survivors_of_each(self) -> int:
+        early = len(self.measured) < _EARLY
+        return self._config.early_survivors if early else self._config.survivors
 
     def _uncertainty(self, proposals: Sequence[Proposal]) -> Floats | None:
         """How far scores may be off, as far as the search is optimistic about that."""

@@ -25,7 +25,7 @@ from costlib.search.strategy import STRATEGIES, Strategy, strategy_class
 from costlib.workloads import Task, extract_tasks
 
 EXAMPLE = "example from CONTRIBUTING.md"
-CONFIG = SearchConfig(population=32, generations=2, survivors=2)
+CONFIG = SearchConfig(population=32, generations=2, survivors=2, early_survivors=2)
 
 
 @pytest.fixture(params=[*STRATEGIES, EXAMPLE])
