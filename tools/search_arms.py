@@ -10,12 +10,14 @@ for a while is measured again in the end, all of them in turns, several times.
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +173,8 @@ def stock(
     tasks: Sequence[Task], trials: int, per_task: int, seed: int, measurer: Measurer
 ) -> Callable[[Arm, Turns], None]:
     """MetaSchedule as it comes: evolutionary search, ``XGBModel``, gradient task scheduler."""
+    if find_spec("xgboost") is None:  # Before anything is measured.
+        sys.exit("stock's cost model is missing: pip install -e '.[bench]'")
 
     def run(arm: Arm, turns: Turns) -> None:
         builder = Builder(measurer=_Timed(measurer, arm))
