@@ -15,7 +15,8 @@ For the two heaviest tasks of each held-out network, by the same runner, sides i
 
 What is there is not measured again. The speed of writing is measured against stock's sampling,
 128 programs each, both up to programs that pass the postprocessors. ``bench_search.py long`` has
-races of these programs with 1,000 trials of stock. Needs
+races of these programs with 1,000 trials of stock, ``bench_search.py networks`` races of the first
+16 of each task of whole networks. Needs
 ``pip install -e '.[bench]'``.
 """
 
@@ -24,13 +25,14 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench_search import CASES, NETWORKS, heaviest, raced
+from bench_search import CASES, NETWORK_GENERATED, NETWORKS, heaviest, raced
 from search_arms import Arm, ours, stock
 from search_summary import Floats, curve
 from written_arms import PICKED, generated, sampled, written
@@ -82,9 +84,9 @@ def _case(task: Task, bundle: Bundle, measurer: Measurer, seed: int) -> dict[str
     without = SearchConfig(generator=False)
     speed = _speed(task, bundle, measurer.hardware, seed)
     arms = [
-        Arm("generate", generated(task, seed, measurer, bundle)),
-        Arm("written", written(task, seed, measurer, bundle)),
-        Arm("sampled", sampled(task, seed, measurer, bundle)),
+        Arm("generate", generated([task], seed, measurer, bundle)),
+        Arm("written", written([task], seed, measurer, bundle)),
+        Arm("sampled", sampled([task], seed, measurer, bundle)),
         Arm("search", ours([task], PICKED, seed, measurer, bundle, SearchConfig())),
         Arm("search without", ours([task], PICKED, seed, measurer, bundle, without)),
         Arm("stock", stock([task], STOCK_TRIALS, STOCK_TRIALS, seed, measurer)),
@@ -118,12 +120,14 @@ def _summary() -> dict[str, Any]:
     rows = [_row(file) for file in sorted(FOLDER.glob("*.json"))]
     races = [json.loads(file.read_text()) for file in sorted(CASES.glob("long-*.json"))]
     long = [_long_row(race) for race in races if "written" in race["arms"]]
+    networks = [_network_row(file) for file in sorted(CASES.glob("network-*.json"))]
     return {
         "relative_to": "stock's throughput after so many trials: 64 of the same race; 200, that "
         "times what its recorded curves gain beyond; 1,000 of a race of their own (long, where "
-        "'search' has 200 trials); then by programs measured",
+        "'search' has 200 trials); 64 a task (networks); then by programs measured of a task",
         "cases": rows,
         "long": long,
+        "networks": [row for row in networks if "generate" in row],
         "pooled": {
             arm: {
                 **{trials: _pooled(rows, arm, trials) for trials in ("64", "200")},
@@ -176,6 +180,36 @@ def _long_row(race: dict[str, Any]) -> dict[str, Any]:
             if arm in race["arms"]
         },
     }
+
+
+def _network_row(file: Path) -> dict[str, Any]:
+    """Return what generated programs come to on a whole network, if they were raced there."""
+    race = json.loads(file.read_text())
+    name, _, seed = file.stem.removeprefix("network-").rpartition("-seed")
+    row: dict[str, Any] = {"network": name, "seed": int(seed), "hardware": race["hardware"]}
+    if "generate" in race["arms"]:
+        weights = np.array([task["weight"] for task in race["tasks"]], "float64")
+        goal = curve(race["arms"]["stock"], weights)[-1]
+        arm = race["arms"]["generate"]
+        row["generate"] = {
+            str(count): round(float(goal / curve(_first(arm, count), weights)[-1]), 4)
+            for count in COUNTS
+            if count <= NETWORK_GENERATED
+        }
+    return row
+
+
+def _first(arm: dict[str, Any], count: int) -> dict[str, Any]:
+    """Return an arm that ended with so many programs of each task."""
+    seen = Counter[int]()
+    kept: dict[int, int] = {}
+    for number, (task, _, _) in enumerate(arm["trials"]):
+        seen[task] += 1
+        if seen[task] <= count:
+            kept[number] = len(kept)
+    trials = [arm["trials"][number] for number in kept]
+    again = [[kept[number], latency_s] for number, latency_s in arm["again"] if number in kept]
+    return {"trials": trials, "again": again}
 
 
 def _best(arm: dict[str, Any]) -> Floats:

@@ -45,6 +45,7 @@ HEAVY_TRIALS = 200
 HEAVY_SEEDS = (0, 1, 2)
 LONG_TRIALS = 1000
 NETWORK_TRIALS = 64
+NETWORK_GENERATED = 16
 ABLATION_TRIALS = 48
 ABLATION_SEEDS = (0, 1)
 DIFFUSION_TRIALS = 16
@@ -140,7 +141,7 @@ def heavy(hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None) 
         for network in only:
             for rank, task in enumerate(tasks[network]):
                 name = f"heavy-{network}-{rank}-seed{seed}"
-                yield Case(name, _against_stock([task], HEAVY_TRIALS, HEAVY_TRIALS, seed))
+                yield Case(name, _heavy(task, seed))
 
 
 def long(hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None) -> Iterator[Case]:
@@ -157,7 +158,7 @@ def whole(hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None) 
         tasks = tunable(network, hardware)
         budget = NETWORK_TRIALS * len(tasks)
         for seed in seeds or SEEDS.get(network, (0,)):
-            yield Case(f"network-{network}-seed{seed}", _against_stock(tasks, budget, budget, seed))
+            yield Case(f"network-{network}-seed{seed}", _network(tasks, budget, seed))
 
 
 def ablation(
@@ -185,14 +186,27 @@ def diffusion(
                 yield Case(name, _versions(tasks, trials, DIFFUSION, seed))
 
 
-def _against_stock(
-    tasks: Sequence[Task], stock_trials: int, our_trials: int, seed: int
-) -> Callable[[Measurer, Bundle], dict[str, Any]]:
+def _heavy(task: Task, seed: int) -> Callable[[Measurer, Bundle], dict[str, Any]]:
     def measure(measurer: Measurer, bundle: Bundle) -> dict[str, Any]:
-        per_task = stock_trials if len(tasks) == 1 else NETWORK_TRIALS
         arms = [
-            Arm("stock", stock(tasks, stock_trials, per_task, seed, measurer)),
-            Arm("costlib", ours(tasks, our_trials, seed, measurer, bundle, SearchConfig())),
+            Arm("stock", stock([task], HEAVY_TRIALS, HEAVY_TRIALS, seed, measurer)),
+            Arm("costlib", ours([task], HEAVY_TRIALS, seed, measurer, bundle, SearchConfig())),
+        ]
+        return raced(arms, [task], measurer)
+
+    return measure
+
+
+def _network(
+    tasks: Sequence[Task], budget: int, seed: int
+) -> Callable[[Measurer, Bundle], dict[str, Any]]:
+    """Race stock, costlib and programs that were picked without a search, of each task alike."""
+
+    def measure(measurer: Measurer, bundle: Bundle) -> dict[str, Any]:
+        arms = [
+            Arm("stock", stock(tasks, budget, NETWORK_TRIALS, seed, measurer)),
+            Arm("costlib", ours(tasks, budget, seed, measurer, bundle, SearchConfig())),
+            Arm("generate", generated(tasks, seed, measurer, bundle, NETWORK_GENERATED)),
         ]
         return raced(arms, tasks, measurer)
 
@@ -206,9 +220,9 @@ def _long(task: Task, seed: int) -> Callable[[Measurer, Bundle], dict[str, Any]]
         arms = [
             Arm("stock", stock([task], LONG_TRIALS, LONG_TRIALS, seed, measurer)),
             Arm("costlib", ours([task], HEAVY_TRIALS, seed, measurer, bundle, SearchConfig())),
-            Arm("generate", generated(task, seed, measurer, bundle)),
-            Arm("written", written(task, seed, measurer, bundle)),
-            Arm("sampled", sampled(task, seed, measurer, bundle)),
+            Arm("generate", generated([task], seed, measurer, bundle)),
+            Arm("written", written([task], seed, measurer, bundle)),
+            Arm("sampled", sampled([task], seed, measurer, bundle)),
         ]
         return raced(arms, [task], measurer)
 

@@ -6,69 +6,81 @@ scores are measured, as ``costlib generate`` picks them.
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from search_arms import Arm, Turns
 
 from costlib.hub.bundle import Bundle
 from costlib.hub.scorer import BundleScorer
-from costlib.measure.measurer import Measurer
+from costlib.measure.measurer import Candidate, Measurer
 from costlib.search.generate import Writer, Written, pick
 from costlib.space.design_space import DesignSpace
 from costlib.space.vectors import sketch_vectors
 from costlib.workloads.task import Task
 
 PICKED = 32
-"""Programs that are measured."""
+"""Programs of a task that are measured."""
 
-_WRITTEN = 32 * PICKED
+_WRITTEN = 1024
 _BATCH = 4
 
 Make = Callable[[Writer, int, np.random.Generator], Written]
 
 
 def generated(
-    task: Task, seed: int, measurer: Measurer, bundle: Bundle
+    tasks: Sequence[Task], seed: int, measurer: Measurer, bundle: Bundle, count: int = PICKED
 ) -> Callable[[Arm, Turns], None]:
     """Written ones and as many random ones, as ``costlib generate`` makes them."""
-    return _picked(Writer.write_and_draw, task, seed, measurer, bundle)
+    return _picked(Writer.write_and_draw, tasks, seed, measurer, bundle, count)
 
 
 def written(
-    task: Task, seed: int, measurer: Measurer, bundle: Bundle
+    tasks: Sequence[Task], seed: int, measurer: Measurer, bundle: Bundle
 ) -> Callable[[Arm, Turns], None]:
     """Programs of the bundle's generator alone."""
-    return _picked(Writer.write_all, task, seed, measurer, bundle)
+    return _picked(Writer.write_all, tasks, seed, measurer, bundle, PICKED)
 
 
 def sampled(
-    task: Task, seed: int, measurer: Measurer, bundle: Bundle
+    tasks: Sequence[Task], seed: int, measurer: Measurer, bundle: Bundle
 ) -> Callable[[Arm, Turns], None]:
     """Random programs alone."""
-    return _picked(Writer.draw, task, seed, measurer, bundle)
+    return _picked(Writer.draw, tasks, seed, measurer, bundle, PICKED)
 
 
 def _picked(
-    make: Make, task: Task, seed: int, measurer: Measurer, bundle: Bundle
+    make: Make, tasks: Sequence[Task], seed: int, measurer: Measurer, bundle: Bundle, count: int
 ) -> Callable[[Arm, Turns], None]:
+    """Measure ``count`` programs of each task, a batch of each in turn, the best first."""
+
+    hardware = measurer.hardware
+
     def run(arm: Arm, turns: Turns) -> None:
-        space = DesignSpace(task, num_threads=measurer.hardware.num_cores)
-        scorer = BundleScorer(bundle, measurer.hardware)
-        vectors = sketch_vectors(space, seed)
-        writer = Writer(bundle.require_generator(), task, measurer.hardware, vectors)
-        programs = make(writer, _WRITTEN, np.random.default_rng(seed)).programs
-        candidates = pick(programs, space, scorer, PICKED).candidates
-        best_s: float | None = None
-        for start in range(0, len(candidates), _BATCH):
-            some = candidates[start : start + _BATCH]
+        scorer = BundleScorer(bundle, hardware)
+
+        def best_of(task: Task) -> list[Candidate]:
+            space = DesignSpace(task, num_threads=hardware.num_cores)
+            vectors = sketch_vectors(space, seed)
+            writer = Writer(bundle.require_generator(), task, hardware, vectors)
+            programs = make(writer, _WRITTEN, np.random.default_rng(seed)).programs
+            return pick(programs, space, scorer, count).candidates
+
+        picked = [best_of(task) for task in tasks]
+        best_s: list[float | None] = [None] * len(tasks)
+        for start, number in itertools.product(range(0, count, _BATCH), range(len(tasks))):
+            some = picked[number][start : start + _BATCH]
+            if not some:
+                continue
             began = time.perf_counter()
-            batch = measurer.measure(task, some, best_s)
+            batch = measurer.measure(tasks[number], some, best_s[number])
             arm.measure_s += time.perf_counter() - began
             known = [m.latency_s for m in batch if m.latency_s is not None and not m.raced]
-            best_s = min([*known, *([] if best_s is None else [best_s])], default=None)
-            arm.note(0, [m.latency_s for m in batch], [one.schedule for one in some])
+            known += [best for best in [best_s[number]] if best is not None]
+            best_s[number] = min(known, default=None)
+            arm.note(number, [m.latency_s for m in batch], [one.schedule for one in some])
             arm.end(turns)
             arm.begin(turns)
 
