@@ -111,6 +111,21 @@ def generate(result: dict[str, Any]) -> list[str]:
             races = sum(trials in case["written"] for case in result["cases"] + result["long"])
             title = f"Stock with {trials} trials (races: {races}):"
             parts += [title, table(["programs of", *counts], rows)]
+    if result["networks"]:
+        rows = [
+            [
+                row["network"],
+                row["seed"],
+                *(row["generate"].get(n, "") for n in counts[:3]),
+                row["hardware"],
+            ]
+            for row in result["networks"]
+        ]
+        parts += [
+            "Whole networks, so many generated programs of each task, relative to stock with 64 "
+            "trials a task in the same race:",
+            table(["network", "seed", *counts[:3], "machine"], rows),
+        ]
     speed = {
         way: [case["programs_per_s"][way] for case in result["cases"]]
         for way in ("written", "sampled")
