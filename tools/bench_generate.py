@@ -9,7 +9,8 @@ For the two heaviest tasks of each held-out network, by the same runner, sides i
 - ``generate``: the best 32 by the bundle's models of 1,024 programs that its generator wrote and
   1,024 random ones, as ``costlib generate -n 32`` picks them;
 - ``written``, ``sampled``: the best of the written ones alone, and of the random ones alone;
-- ``search``, ``search without``: costlib's search with 32 trials, with the generator and without;
+- ``search``, ``search without``: costlib's search with 32 trials, with the generator and without
+  (as ``costlib tune`` does);
 - ``stock``: MetaSchedule's search, 64 trials. How much it gains after them is told by its longer
   curves of ``bench_search.py``, which may have been measured on a faster or slower day.
 
@@ -81,14 +82,14 @@ def main() -> None:
 
 
 def _case(task: Task, bundle: Bundle, measurer: Measurer, seed: int) -> dict[str, Any]:
-    without = SearchConfig(generator=False)
+    searches = SearchConfig(generator=True), SearchConfig(generator=False)
     speed = _speed(task, bundle, measurer.hardware, seed)
     arms = [
         Arm("generate", generated([task], seed, measurer, bundle)),
         Arm("written", written([task], seed, measurer, bundle)),
         Arm("sampled", sampled([task], seed, measurer, bundle)),
-        Arm("search", ours([task], PICKED, seed, measurer, bundle, SearchConfig())),
-        Arm("search without", ours([task], PICKED, seed, measurer, bundle, without)),
+        Arm("search", ours([task], PICKED, seed, measurer, bundle, searches[0])),
+        Arm("search without", ours([task], PICKED, seed, measurer, bundle, searches[1])),
         Arm("stock", stock([task], STOCK_TRIALS, STOCK_TRIALS, seed, measurer)),
     ]
     result = {"bundle": bundle.manifest.created, "hardware": measurer.hardware.hardware_id}

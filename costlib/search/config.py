@@ -51,6 +51,8 @@ class SearchConfig(BaseModel):
         Start from the bundle's prior bank, and from the memory of earlier runs.
     generator
         Let programs that the bundle's generator writes, if it has one, start the search and breed.
+        Off by default: after the first two programs it gains nothing
+        (``tools/results/generate.json``).
     correction
         Correct the models by what the run measures.
     looks
@@ -77,6 +79,6 @@ class SearchConfig(BaseModel):
     sketch_selection: bool = True
     diffusion: bool = True
     bank: bool = True
-    generator: bool = True
+    generator: bool = False
     correction: bool = True
     looks: int = Field(3, ge=1)
