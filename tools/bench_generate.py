@@ -16,9 +16,8 @@ For the two heaviest tasks of each held-out network, by the same runner, sides i
 
 What is there is not measured again. The speed of writing is measured against stock's sampling,
 128 programs each, both up to programs that pass the postprocessors. ``bench_search.py long`` has
-races of these programs with 1,000 trials of stock, ``bench_search.py networks`` races of the first
-16 of each task of whole networks. Needs
-``pip install -e '.[bench]'``.
+races of these programs with 1,000 trials of stock, ``bench_search.py networks`` races of 16 of each
+task of whole networks, picked of as many. Needs ``pip install -e '.[bench]'``.
 """
 
 from __future__ import annotations
@@ -136,6 +135,7 @@ def _summary() -> dict[str, Any]:
             }
             for arm in ("generate", "written", "sampled", "search", "search without")
         },
+        "generator_in_search": _with_and_without(),
         "valid": round(
             sum(row["programs"]["passed"] for row in rows)
             / max(sum(row["programs"]["written"] for row in rows), 1),
@@ -198,6 +198,23 @@ def _network_row(file: Path) -> dict[str, Any]:
             if count <= NETWORK_GENERATED
         }
     return row
+
+
+def _with_and_without() -> dict[str, dict[str, float]]:
+    """Throughput of the search with the generator relative to the search without, by programs."""
+    arms = [json.loads(file.read_text())["arms"] for file in sorted(FOLDER.glob("*.json"))]
+    gains = np.array(
+        [np.log(_best(one["search without"]) / _best(one["search"]))[:PICKED] for one in arms]
+    )
+    return {
+        str(count): {
+            "throughput": round(float(np.exp(of.mean())), 4),
+            "standard_error": round(float(of.std(ddof=1) / np.sqrt(len(of))), 4),
+            "ahead": int((of > 0).sum()),
+        }
+        for count in (1, 2, 4, 8, 16, 32)
+        for of in [gains[:, count - 1]]
+    }
 
 
 def _first(arm: dict[str, Any], count: int) -> dict[str, Any]:

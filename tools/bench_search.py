@@ -8,7 +8,7 @@
     python tools/bench_search.py summary          # tools/results/search.json and its pictures
 
 Each case (a task or a network, and a seed) is a file in ``tools/results/search/`` with every trial
-of both sides; what is there is not measured again, so the parts can be stopped and go on.
+of all sides; what is there is not measured again, so the parts can be stopped and go on.
 ``--minutes`` begins no case after that time. Sides take turns on the machine
 (:mod:`search_arms`). Stock's cost model needs ``pip install -e '.[bench]'``.
 """
@@ -19,10 +19,11 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from search_arms import Arm, ours, race, stock
+from search_arms import Arm, Turns, ours, race, stock
 from search_picture import draw
 from search_summary import summarise
 from written_arms import generated, sampled, written
@@ -141,24 +142,28 @@ def heavy(hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None) 
         for network in only:
             for rank, task in enumerate(tasks[network]):
                 name = f"heavy-{network}-{rank}-seed{seed}"
-                yield Case(name, _heavy(task, seed))
+                yield Case(name, _against_stock([task], HEAVY_TRIALS, HEAVY_TRIALS, seed))
 
 
 def long(hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None) -> Iterator[Case]:
-    """Yield the heaviest task of each network, stock with many more trials; see :func:`_long`."""
+    """Yield the heaviest task of each network, stock with many more trials."""
+    picked = {"generate": generated, "written": written, "sampled": sampled}
     for seed in seeds or (0,):
         for network in only:
             (task,) = heaviest(network, hardware, 1)
-            yield Case(f"long-{network}-seed{seed}", _long(task, seed))
+            sides = _against_stock([task], LONG_TRIALS, HEAVY_TRIALS, seed, **picked)
+            yield Case(f"long-{network}-seed{seed}", sides)
 
 
 def whole(hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None) -> Iterator[Case]:
-    """Yield whole networks."""
+    """Yield whole networks, for which as many programs of each task are picked."""
+    generate = partial(generated, count=NETWORK_GENERATED)
     for network in only:
         tasks = tunable(network, hardware)
         budget = NETWORK_TRIALS * len(tasks)
         for seed in seeds or SEEDS.get(network, (0,)):
-            yield Case(f"network-{network}-seed{seed}", _network(tasks, budget, seed))
+            sides = _against_stock(tasks, budget, budget, seed, generate=generate)
+            yield Case(f"network-{network}-seed{seed}", sides)
 
 
 def ablation(
@@ -186,45 +191,23 @@ def diffusion(
                 yield Case(name, _versions(tasks, trials, DIFFUSION, seed))
 
 
-def _heavy(task: Task, seed: int) -> Callable[[Measurer, Bundle], dict[str, Any]]:
-    def measure(measurer: Measurer, bundle: Bundle) -> dict[str, Any]:
-        arms = [
-            Arm("stock", stock([task], HEAVY_TRIALS, HEAVY_TRIALS, seed, measurer)),
-            Arm("costlib", ours([task], HEAVY_TRIALS, seed, measurer, bundle, SearchConfig())),
-        ]
-        return raced(arms, [task], measurer)
-
-    return measure
-
-
-def _network(
-    tasks: Sequence[Task], budget: int, seed: int
+def _against_stock(
+    tasks: Sequence[Task],
+    stock_trials: int,
+    our_trials: int,
+    seed: int,
+    **others: Callable[[Sequence[Task], int, Measurer, Bundle], Callable[[Arm, Turns], None]],
 ) -> Callable[[Measurer, Bundle], dict[str, Any]]:
-    """Race stock, costlib and programs that were picked without a search, of each task alike."""
+    """Race stock, costlib and ``others``, programs that were picked without a search."""
 
     def measure(measurer: Measurer, bundle: Bundle) -> dict[str, Any]:
+        per_task = stock_trials if len(tasks) == 1 else NETWORK_TRIALS
         arms = [
-            Arm("stock", stock(tasks, budget, NETWORK_TRIALS, seed, measurer)),
-            Arm("costlib", ours(tasks, budget, seed, measurer, bundle, SearchConfig())),
-            Arm("generate", generated(tasks, seed, measurer, bundle, NETWORK_GENERATED)),
+            Arm("stock", stock(tasks, stock_trials, per_task, seed, measurer)),
+            Arm("costlib", ours(tasks, our_trials, seed, measurer, bundle, SearchConfig())),
+            *(Arm(name, side(tasks, seed, measurer, bundle)) for name, side in others.items()),
         ]
         return raced(arms, tasks, measurer)
-
-    return measure
-
-
-def _long(task: Task, seed: int) -> Callable[[Measurer, Bundle], dict[str, Any]]:
-    """Race stock, costlib and programs that were picked without a search."""
-
-    def measure(measurer: Measurer, bundle: Bundle) -> dict[str, Any]:
-        arms = [
-            Arm("stock", stock([task], LONG_TRIALS, LONG_TRIALS, seed, measurer)),
-            Arm("costlib", ours([task], HEAVY_TRIALS, seed, measurer, bundle, SearchConfig())),
-            Arm("generate", generated([task], seed, measurer, bundle)),
-            Arm("written", written([task], seed, measurer, bundle)),
-            Arm("sampled", sampled([task], seed, measurer, bundle)),
-        ]
-        return raced(arms, [task], measurer)
 
     return measure
 

@@ -28,7 +28,8 @@ def draw(folder: Path, kind: str, picture: Path) -> None:
     """Draw the races of a kind, a panel for each task or network and one for all of them.
 
     A line is a seed, relative to what stock reached with that seed at its end, from where each task
-    has a program that runs; in the last panel it is the geometric mean over all races.
+    has a program that runs; in the last panel it is the geometric mean over all races, of the sides
+    that were in all of them.
     """
     races: dict[str, list[dict[str, Floats]]] = defaultdict(list)
     tasks: dict[str, int] = {}
@@ -66,10 +67,12 @@ def draw(folder: Path, kind: str, picture: Path) -> None:
         axes.set_title(name, fontsize=9)
     every = [race for seeds in by_task.values() for race in seeds]
     last = panels[len(races)]
-    for arm in every[0]:
+    arms = dict.fromkeys(arm for race in every for arm in race)
+    for arm in arms:
         colour, label = _STYLES[arm]
-        count = min(len(race[arm]) for race in every)
-        mean = np.exp(np.mean([np.log(race[arm][:count]) for race in every], axis=0))
+        lines = [race[arm] for race in every if arm in race]
+        count = min(map(len, lines)) if len(lines) == len(every) else 0
+        mean = np.exp(np.mean([np.log(line[:count]) for line in lines], axis=0))
         last.step(np.arange(1, count + 1), mean, color=colour, label=label, where="post")
     last.set_title("geometric mean of all", fontsize=9)
     for axes in panels[: len(races) + 1]:
@@ -85,5 +88,5 @@ def draw(folder: Path, kind: str, picture: Path) -> None:
         axes.set_axis_off()
     figure.supxlabel("trials a task", fontsize=9)
     figure.supylabel("throughput / stock's at its end", fontsize=9)
-    figure.legend(fontsize=8, frameon=False, loc="outside upper right", ncols=len(every[0]))
+    figure.legend(fontsize=8, frameon=False, loc="outside upper right", ncols=len(arms))
     figure.savefig(picture, dpi=130)

@@ -55,7 +55,9 @@ def search(result: dict[str, Any]) -> list[str]:
         parts += [
             "**Part by part** (`ablation`): races of the heavy tasks, 48 trials for each "
             "version (*on* tasks), or of whole networks, 16 trials a task (*on* networks). "
-            "*Plain* is Ansor's loop with the bundle's exact model alone; *cold* has no bundle. "
+            "*Plain* is Ansor's loop with the bundle's exact model alone; *cold* has no bundle; "
+            "*thrift* (in older races) is half of the population and the generations, and one "
+            "survivor for each trial. "
             "Throughput relative to the full search's, after all trials and as the mean "
             "along the way, geometric means and the range of the former; seconds beside building "
             "and running, relative to its:",
@@ -126,6 +128,19 @@ def generate(result: dict[str, Any]) -> list[str]:
             "trials a task in the same race:",
             table(["network", "seed", *counts[:3], "machine"], rows),
         ]
+    rows = [
+        [
+            count,
+            found["throughput"],
+            found["standard_error"],
+            f"{found['ahead']} of {len(result['cases'])}",
+        ]
+        for count, found in result["generator_in_search"].items()
+    ]
+    parts += [
+        "The search with the generator relative to the search without, in these races:",
+        table(["programs measured", "throughput", "standard error of its log", "ahead"], rows),
+    ]
     speed = {
         way: [case["programs_per_s"][way] for case in result["cases"]]
         for way in ("written", "sampled")

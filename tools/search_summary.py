@@ -75,7 +75,7 @@ def _compared(case: Mapping[str, Any]) -> dict[str, Any]:
         "time_ratio": float(ours["trials"][last][2] / theirs["trials"][-1][2]),
         "latency_ratio": float(their_curve[-1] / our_curve[min(len(their_curve), count) - 1]),
         "latency_ratio_at_16": float(their_curve[-1] / our_curve[at_16]),
-        "overhead_ratio": _overhead(ours) / _overhead(theirs),
+        "overhead_ratio": overhead(ours) / overhead(theirs),
     }
 
 
@@ -97,7 +97,8 @@ def curve(arm: Mapping[str, Any], weights: Floats) -> Floats:
     return np.array(sums)
 
 
-def _overhead(arm: Mapping[str, Any]) -> float:
+def overhead(arm: Mapping[str, Any]) -> float:
+    """Seconds a trial that were neither building nor running."""
     return float((arm["active_s"] - arm["measure_s"]) / len(arm["trials"]))
 
 
@@ -128,7 +129,7 @@ def _ablation(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             count = min(len(full), len(this))
             known = np.isfinite(full[:count]) & np.isfinite(this[:count])
             areas.append(np.exp(np.mean(np.log(full[:count][known] / this[:count][known]))))
-            overheads.append(_overhead(case["arms"][name]) / _overhead(case["arms"]["full"]))
+            overheads.append(overhead(case["arms"][name]) / overhead(case["arms"]["full"]))
         rows.append(
             {
                 "version": name,

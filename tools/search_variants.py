@@ -5,7 +5,7 @@
 
 No network of the benchmarks is looked at, so that nothing is tuned for them. Each task is a file in
 ``tools/results/variants/`` with every trial of all sides, which take turns (:mod:`search_arms`);
-what is there is not measured again.
+what is there is not measured again. *Present* is the search as it was on that day.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from bench_search import raced
 from search_arms import Arm, ours
-from search_summary import curve
+from search_summary import curve, overhead
 
 from costlib.hardware import Hardware
 from costlib.hub import load_pretrained
@@ -77,12 +77,18 @@ def config_of(text: str) -> SearchConfig:
 
 
 def summary() -> dict[str, Any]:
-    """Throughput of each variant relative to the present search's, after so many trials."""
+    """Throughput of each variant relative to the present search's, after so many trials.
+
+    ``overhead_s``: seconds a trial beside building and running, its and the present search's.
+    """
     ratios: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    overheads: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for file in sorted(FOLDER.glob("*.json")):
         arms = json.loads(file.read_text())["arms"]
         curves = {name: curve(arm, np.ones(1)) for name, arm in arms.items()}
+        overhead_s = {name: overhead(arm) for name, arm in arms.items()}
         for name, latency_s in curves.items():
+            overheads[name].append((overhead_s[name], overhead_s[PRESENT]))
             for count in COUNTS:
                 if count <= min(len(latency_s), len(curves[PRESENT])):
                     ratios[name][count].append(curves[PRESENT][count - 1] / latency_s[count - 1])
@@ -95,6 +101,7 @@ def summary() -> dict[str, Any]:
             }
             for count, found in by_count.items()
         }
+        | {"overhead_s": np.mean(overheads[name], axis=0).round(4).tolist()}
         for name, by_count in ratios.items()
         if name != PRESENT
     }

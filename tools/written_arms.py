@@ -7,6 +7,7 @@ scores are measured, as ``costlib generate`` picks them.
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Callable, Sequence
 
@@ -25,6 +26,8 @@ PICKED = 32
 """Programs of a task that are measured."""
 
 _WRITTEN = 1024
+"""Programs of a task that these are picked from, or as many written as random ones."""
+
 _BATCH = 4
 
 Make = Callable[[Writer, int, np.random.Generator], Written]
@@ -55,7 +58,6 @@ def _picked(
     make: Make, tasks: Sequence[Task], seed: int, measurer: Measurer, bundle: Bundle, count: int
 ) -> Callable[[Arm, Turns], None]:
     """Measure ``count`` programs of each task, a batch of each in turn, the best first."""
-
     hardware = measurer.hardware
 
     def run(arm: Arm, turns: Turns) -> None:
@@ -69,17 +71,17 @@ def _picked(
             return pick(programs, space, scorer, count).candidates
 
         picked = [best_of(task) for task in tasks]
-        best_s: list[float | None] = [None] * len(tasks)
+        best_s: dict[int, float] = {}
         for start, number in itertools.product(range(0, count, _BATCH), range(len(tasks))):
             some = picked[number][start : start + _BATCH]
             if not some:
                 continue
             began = time.perf_counter()
-            batch = measurer.measure(tasks[number], some, best_s[number])
+            batch = measurer.measure(tasks[number], some, best_s.get(number))
             arm.measure_s += time.perf_counter() - began
             known = [m.latency_s for m in batch if m.latency_s is not None and not m.raced]
-            known += [best for best in [best_s[number]] if best is not None]
-            best_s[number] = min(known, default=None)
+            if known:
+                best_s[number] = min(*known, best_s.get(number, math.inf))
             arm.note(number, [m.latency_s for m in batch], [one.schedule for one in some])
             arm.end(turns)
             arm.begin(turns)

@@ -102,7 +102,9 @@ class EvolutionarySearch(Strategy):
         if elsewhere is None:
             stalled = bool(self.elite) and self._standings.stands() >= _STALLED
             elsewhere = stalled and rng.random() < self._config.niches
-        wanted = count if elsewhere else self._survivors_of_each * count
+        early = len(self.measured) < _EARLY
+        survivors_each = self._config.early_survivors if early else self._config.survivors
+        wanted = count if elsewhere else survivors_each * count
         people = self._evolved(inherited, rng, elsewhere)
         unusual = self._unusual(people, count) if elsewhere else []
         first = [*unusual, *inherited[: round(_INHERITED * (count if self.elite else wanted))]]
@@ -128,11 +130,6 @@ class EvolutionarySearch(Strategy):
             epsilon=self._config.epsilon,
         )
         return [survivors[i] for i in [*chosen, *(int(rest[i]) for i in more)]]
-
-    @property
-    def _survivors_of_each(self) -> int:
-        early = len(self.measured) < _EARLY
-        return self._config.early_survivors if early else self._config.survivors
 
     def _uncertainty(self, proposals: Sequence[Proposal]) -> Floats | None:
         """How far scores may be off, as far as the search is optimistic about that."""

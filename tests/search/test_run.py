@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,8 @@ from costlib.schema import Origin
 from costlib.search.config import SearchConfig
 from costlib.search.run import Batch, TuningRun
 from costlib.search.scheduler import TaskScheduler
+from costlib.search.second_stage import Draft, SecondStage
+from costlib.search.strategy import Proposal
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
 from costlib.tvm_compat.api import structural_key
@@ -231,6 +233,22 @@ def test_a_share_goes_to_niches_that_were_measured_least(
         assert visits.total() == 48
         most.append(max(visits.values()))
     assert most[1] < most[0]
+
+
+def test_more_candidates_are_lowered_for_the_first_programs(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked_for: list[int] = []
+    survivors = SecondStage.survivors
+
+    def counted(self: SecondStage, drafts: Iterator[Draft], wanted: int) -> list[Proposal]:
+        asked_for.append(wanted)
+        return survivors(self, drafts, wanted)
+
+    monkeypatch.setattr(SecondStage, "survivors", counted)
+    config = SMALL.model_copy(update={"batch": 8, "early_survivors": 3, "niches": 0.0})
+    start(tasks[:1], hardware, tmp_path, config=config).run(48)
+    assert asked_for[:5] == [24, 24, 24, 24, 16]
 
 
 def test_stops_when_little_is_to_be_gained(
