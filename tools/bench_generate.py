@@ -16,8 +16,8 @@ For the two heaviest tasks of each held-out network, by the same runner, sides i
 
 What is there is not measured again. The speed of writing is measured against stock's sampling,
 128 programs each, both up to programs that pass the postprocessors. ``bench_search.py long`` has
-races of these programs with 1,000 trials of stock, ``bench_search.py networks`` races of 16 of each
-task of whole networks, picked of as many. Needs ``pip install -e '.[bench]'``.
+races of these programs with 1,000 trials of stock, ``bench_search.py networks`` races of 16 such
+programs of each task of whole networks. Needs ``pip install -e '.[bench]'``.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ def long(hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None) -
 
 
 def whole(hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None) -> Iterator[Case]:
-    """Yield whole networks, for which as many programs of each task are picked."""
+    """Yield whole networks, with a side that measures generated programs of each task."""
     generate = partial(generated, count=NETWORK_GENERATED)
     for network in only:
         tasks = tunable(network, hardware)

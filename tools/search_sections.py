@@ -38,6 +38,13 @@ def search(result: dict[str, Any]) -> list[str]:
                 ["", "seeds", "machine", "won", "trials", "time", "faster", "at 16", "overhead"],
                 [[row["name"], *_seeds(row), *(row[f] for f in _SEARCH_FIGURES)] for row in rows],
             ),
+            table(
+                ["all races on", "races", "won", "trials", "time", "faster", "at 16", "overhead"],
+                [
+                    [row["hardware"], row["races"], *(row[f] for f in _SEARCH_FIGURES)]
+                    for row in result[f"{key}_by_hardware"]
+                ],
+            ),
         ]
     if result.get("ablation"):
         figures = ("cases", "throughput", "throughput_along_the_way")

@@ -29,6 +29,7 @@ def summarise(folder: Path) -> dict[str, Any]:
         summary[key] = entries
         if entries:
             summary[f"pooled_{key}"] = _pooled(entries)
+            summary[f"{key}_by_hardware"] = _by_hardware(entries)
     summary["ablation"] = _ablation(
         [case for name, case in cases.items() if name.startswith("ablation-")]
     )
@@ -104,6 +105,13 @@ def overhead(arm: Mapping[str, Any]) -> float:
 
 def _over_seeds(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {**_pooled(rows), "seeds": [dict(row) for row in rows]}
+
+
+def _by_hardware(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    races: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for race in (race for entry in entries for race in entry["seeds"]):
+        races[race["hardware"]].append(race)
+    return [{"hardware": on, "races": len(rows), **_pooled(rows)} for on, rows in races.items()]
 
 
 def _pooled(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
