@@ -1,4 +1,4 @@
-"""The command line as a person uses it: really started, output and exit code looked at."""
+"""The command line as a person uses it: output and exit code looked at."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import costlib
 
 from costlib.data.dataset import Dataset
 from costlib.hub import Bundle
@@ -27,7 +28,8 @@ COMMANDS = (
 )
 
 
-def costlib(*arguments: object) -> subprocess.CompletedProcess[str]:
+def start(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run it in a process of its own."""
     command = [sys.executable, "-m", "costlib", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
@@ -41,7 +43,7 @@ def succeed(*arguments: object) -> object:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_shows_an_example(command: tuple[str, ...]) -> None:
-    process = costlib(*command, "--help")
+    process = start(*command, "--help")
     assert process.returncode == 0
     assert f"costlib {' '.join(command)}" in process.stdout
     assert "Example" in process.stdout
@@ -50,18 +52,18 @@ def test_help_shows_an_example(command: tuple[str, ...]) -> None:
 def test_version() -> None:
     import costlib as package
 
-    assert costlib("--version").stdout.strip() == f"costlib {package.__version__}"
+    assert start("--version").stdout.strip() == f"costlib {package.__version__}"
 
 
 def test_quiet_and_verbose(tmp_path: Path) -> None:
-    plain = costlib("dataset", "info", tmp_path / "none")
+    plain = start("dataset", "info", tmp_path / "none")
     assert plain.returncode and plain.stderr.count("\n") == 1
-    verbose = costlib("--verbose", "dataset", "info", tmp_path / "none")
+    verbose = start("--verbose", "dataset", "info", tmp_path / "none")
     assert verbose.returncode == plain.returncode
     assert "Traceback" in verbose.stderr and plain.stderr in verbose.stderr
-    quiet = costlib("--quiet", "dataset", "info", tmp_path / "none")
+    quiet = start("--quiet", "dataset", "info", tmp_path / "none")
     assert quiet.stderr == plain.stderr
-    assert "contradict" in costlib("--quiet", "--verbose", "models").stderr
+    assert "contradict" in start("--quiet", "--verbose", "models").stderr
 
 
 def test_quiet_shows_no_stages(tmp_path: Path) -> None:
@@ -75,7 +77,7 @@ def test_quiet_shows_no_stages(tmp_path: Path) -> None:
 def test_shells_can_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     """Typer offers it to the shell that it was started from; here, to the one that is named."""
     monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
-    script = costlib("--show-completion", "bash")
+    script = start("--show-completion", "bash")
     assert script.returncode == 0 and "COMPLETE" in script.stdout.upper()
 
 
@@ -83,7 +85,7 @@ def test_hardware() -> None:
     found = succeed("hardware", "--mcpu", "x86-64-v2")
     assert isinstance(found, dict)
     assert found["target"]["mcpu"] == "x86-64-v2"
-    assert "hardware_id" in costlib("hardware").stdout
+    assert "hardware_id" in start("hardware").stdout
 
 
 def test_doctor() -> None:

@@ -2,16 +2,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+from command_line import costlib
+
 FIXTURES = Path(__file__).parent.parent / "data" / "fixtures"
-
-
-def costlib(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "costlib", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def answer(process: subprocess.CompletedProcess[str]) -> Any:

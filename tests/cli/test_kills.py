@@ -10,6 +10,8 @@ import sys
 import time
 from pathlib import Path
 
+from command_line import costlib
+
 from costlib.data.dataset import Dataset
 from costlib.data.verify import verify
 from costlib.features.build import build_features
@@ -31,6 +33,7 @@ build.build_features(dataset, next(iter(dataset.hardware())))
 def kill_again_and_again(command: list[str], out: Path, begun: str, longest: float) -> None:
     """Start, kill a moment after the first file matching ``begun`` appeared, look, start again."""
     rng = random.Random(SEED)
+    kept: set[str] = set()
     for _ in range(KILLS):
         before = len(list(out.glob(begun)))
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -43,6 +46,8 @@ def kill_again_and_again(command: list[str], out: Path, begun: str, longest: flo
         process.wait()
         problems = [p for p in verify(Dataset.open(out)) if "canary" not in p.what]
         assert problems == [], f"seed {SEED}"
+        assert kept <= set(programs(out)), f"seed {SEED}"
+        kept = set(programs(out))
     subprocess.run(command, check=True, capture_output=True)
 
 
@@ -61,7 +66,7 @@ def test_collecting(tmp_path: Path) -> None:
     kill_again_and_again(
         [*command, str(killed)], killed, "measurements/*/part-*.parquet", longest=3
     )
-    subprocess.run([*command, str(whole)], check=True, capture_output=True)
+    costlib("collect", "--plan", plan, "--out", whole)
     assert programs(killed) == programs(whole), f"seed {SEED}"
     assert len(programs(whole)) == 24
 
@@ -83,7 +88,7 @@ def test_importing(tmp_path: Path) -> None:
     kill_again_and_again(
         [*command, str(killed)], killed, "measurements/*/part-*.parquet", longest=1
     )
-    subprocess.run([*command, str(whole)], check=True, capture_output=True)
+    costlib("import", tmp_path / "long.log", "--out", whole)
     assert programs(killed) == programs(whole), f"seed {SEED}"
     assert len(programs(whole)) == 8_000
 

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import polars as pl
+from command_line import costlib
 
 from costlib.data.dataset import Dataset
 from costlib.data.verify import verify
@@ -20,9 +21,9 @@ from costlib.search.run import TRIALS
 SOURCES = ("matmul 32 32 32", "dense 32 64 32 relu=1")
 
 
-def command(out: Path, bundle: Bundle, trials: int, *more: str) -> list[str]:
+def command(out: Path, bundle: Bundle, trials: int) -> list[str]:
     settings = ["--out", str(out), "--pretrained", str(bundle.path), "--trials", str(trials)]
-    return [sys.executable, "-m", "costlib", "tune", *SOURCES, *settings, "--json", *more]
+    return ["tune", *SOURCES, *settings, "--json"]
 
 
 def parts(out: Path) -> int:
@@ -31,6 +32,7 @@ def parts(out: Path) -> int:
 
 def start_and_wait_for_a_batch(command: list[str], out: Path) -> subprocess.Popen[str]:
     before = parts(out)
+    command = [sys.executable, "-m", "costlib", *command]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 120
     while parts(out) <= before:
@@ -49,13 +51,11 @@ def test_killed_and_resumed(tmp_path: Path, bundle: Bundle) -> None:
     kept = set(dataset.scan().collect()["program_id"])
     assert 0 < len(kept) < 12
 
-    refused = subprocess.run(command(out, bundle, 12), capture_output=True, text=True, check=False)
+    refused = costlib(*command(out, bundle, 12))
     assert refused.returncode == 2
     assert "--resume goes on with it" in refused.stderr
 
-    resumed = subprocess.run(
-        command(out, bundle, 12, "--resume"), capture_output=True, text=True, check=True
-    )
+    resumed = costlib(*command(out, bundle, 12), "--resume")
     result = json.loads(resumed.stdout)
     assert result["trials"] == len(result["curve"]) == 12
     assert [p for p in verify(dataset) if "canary" not in p.what] == []

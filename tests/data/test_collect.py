@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import polars as pl
@@ -77,35 +74,16 @@ def test_no_programs(tmp_path: Path, matmul: Task) -> None:
         collect([matmul], tmp_path / "ds", programs_per_task=0)
 
 
-def test_kill_loses_at_most_the_batch_in_flight(tmp_path: Path, hardware: Hardware) -> None:
-    out = tmp_path / "ds"
-    command = [sys.executable, "-m", "costlib", "collect", "matmul 32 32 32", "--out", str(out)]
-    process = subprocess.Popen([*command, "--programs", "500"], stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while len(list(out.glob("measurements/*/part-*.parquet"))) < 2:
-        assert time.monotonic() < deadline
-        assert process.poll() is None
-        time.sleep(0.05)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    before = Dataset.open(out).measured(hardware.hardware_id)
-    assert len(before) >= 16
-    subprocess.run([*command, "--programs", str(len(before) + 5)], check=True, capture_output=True)
-    records = Dataset.open(out).scan().collect()
-    assert before <= set(records["program_id"])
-    assert len(records) == len(before) + 5
-
-
 def test_two_collectors_share_the_work(tmp_path: Path, hardware: Hardware) -> None:
     out = tmp_path / "ds"
     tasks = ["matmul 32 32 32", "matmul 16 32 32", "softmax 16 32"]
     command = [sys.executable, "-m", "costlib", "collect", *tasks, "--out", str(out)]
     both = [
-        subprocess.Popen([*command, "--programs", "16"], stderr=subprocess.PIPE) for _ in range(2)
+        subprocess.Popen([*command, "--programs", "8"], stderr=subprocess.PIPE) for _ in range(2)
     ]
     errors = [process.communicate()[1].decode() for process in both]
     assert [process.returncode for process in both] == [0, 0], errors
     records = Dataset.open(out).scan().collect()
     assert records["program_id"].is_unique().all()
     counts = records.group_by("workload_id").agg(pl.len())["len"]
-    assert counts.to_list() == [16, 16, 16]
+    assert counts.to_list() == [8, 8, 8]

@@ -96,7 +96,7 @@ def test_kill_9_during_compaction(tmp_path: Path, moments: random.Random) -> Non
     dataset = many_parts(tmp_path / "ds")
     programs = programs_of(dataset)
     killed = 0
-    for _ in range(6):
+    for _ in range(4):
         # Groups of few parts, so that there is always something to do.
         size = 3 * max(part.stat().st_size for part in dataset.part_files("measurements"))
         killed += kill_at_random(start(COMPACT, dataset.path, size), moments.uniform(0, 0.03))
