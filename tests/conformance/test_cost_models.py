@@ -18,7 +18,7 @@ STORE_COLUMNS = 12
 CONTEXT_COLUMNS = 3
 
 
-@pytest.fixture(params=MODELS)
+@pytest.fixture(scope="module", params=MODELS)
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -41,7 +41,7 @@ def data() -> tuple[FeatureBatch, np.ndarray, np.ndarray]:
     return make_data(600, 6, seed=0)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def fitted(kind: str, data: tuple[FeatureBatch, np.ndarray, np.ndarray]) -> CostModel:
     model = model_class(kind)()
     model.fit(*data)
