@@ -7,17 +7,15 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
+from command_line import costlib
 
-from costlib.cli.app import app
-from costlib.cli.app import run as run_command
 from costlib.data.dataset import Dataset
 
 
 def run(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(app, ["dataset", *map(str, arguments)])
-    assert result.exit_code == code, result.output
-    return result.stdout
+    process = costlib("dataset", *arguments)
+    assert process.returncode == code, process.stderr
+    return process.stdout
 
 
 @pytest.mark.parametrize("command", ["info", "verify", "merge", "compact", "sample"])
@@ -53,34 +51,28 @@ def test_sample_merge_compact_verify_info(dataset: Dataset, tmp_path: Path) -> N
     assert info["measurements"] == done["measurements"]
 
 
-def test_a_damaged_part_is_one_line(
-    dataset: Dataset,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_damaged_part_is_one_line(dataset: Dataset, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     run("merge", dataset.path, "--out", copy)
     part = Dataset.open(copy).part_files("measurements")[0]
     content = bytearray(part.read_bytes())
     content[4:200] = b"\xff" * 196
     part.write_bytes(content)
-    monkeypatch.setattr("sys.argv", ["costlib", "dataset", "info", str(copy)])
-    assert run_command() == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    process = costlib("dataset", "info", copy)
+    assert process.returncode == 2
+    (line,) = process.stderr.splitlines()
     assert "a part of the dataset is damaged" in line
     assert "costlib dataset verify" in line
 
 
-def test_a_panic_of_polars_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_panic_of_polars_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def panic() -> None:
         raise pl.exceptions.PanicException("range end index 9 out of range\nmore")
 
     monkeypatch.setattr("costlib.cli.app.app", panic)
-    assert run_command() == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    process = costlib("dataset", "info", "any")
+    assert process.returncode == 2
+    (line,) = process.stderr.splitlines()
     assert "(range end index 9 out of range)" in line
 
 

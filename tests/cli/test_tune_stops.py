@@ -56,6 +56,7 @@ def test_killed_and_resumed(tmp_path: Path, bundle: Bundle) -> None:
     assert "--resume goes on with it" in refused.stderr
 
     resumed = costlib(*command(out, bundle, 12), "--resume")
+    assert resumed.returncode == 0, resumed.stderr
     result = json.loads(resumed.stdout)
     assert result["trials"] == len(result["curve"]) == 12
     assert [p for p in verify(dataset) if "canary" not in p.what] == []
