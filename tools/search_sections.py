@@ -54,6 +54,7 @@ def search(result: dict[str, Any]) -> list[str]:
                 row["on"],
                 *(row[figure] for figure in figures),
                 *row["range"],
+                *("" if row[figure] is None else row[figure] for figure in ("gain", "gain_error")),
                 row["overhead"],
                 ", ".join(row["hardware"]),
             ]
@@ -62,12 +63,12 @@ def search(result: dict[str, Any]) -> list[str]:
         parts += [
             "**Part by part** (`ablation`): races of the heavy tasks, 48 trials for each "
             "version (*on* tasks), or of whole networks, 16 trials a task (*on* networks). "
-            "*Plain* is Ansor's loop with the bundle's exact model alone; *cold* has no bundle; "
-            "*thrift* (in older races) is half of the population and the generations, and one "
-            "survivor for each trial. "
+            "*Plain* is Ansor's loop with the bundle's exact model alone; *cold* has no bundle. "
             "Throughput relative to the full search's, after all trials and as the mean "
-            "along the way, geometric means and the range of the former; seconds beside building "
-            "and running, relative to its:",
+            "along the way, geometric means and the range of the former. *Gain*: the throughput "
+            "with the part relative to that of the same version without it, and the standard error "
+            "of its logarithm. *Overhead*: seconds beside building and running, relative to the "
+            "full search's.",
             table(
                 [
                     "version",
@@ -77,6 +78,8 @@ def search(result: dict[str, Any]) -> list[str]:
                     "along the way",
                     "lowest",
                     "highest",
+                    "gain",
+                    "error",
                     "overhead",
                     "machine",
                 ],

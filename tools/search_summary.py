@@ -124,20 +124,27 @@ def _geometric_mean(values: Sequence[float]) -> float:
 
 
 def _ablation(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """How fast each version is after all trials, relative to the full search."""
+    """How fast each version is after all trials, relative to the full search.
+
+    ``gain``: of the version with a part relative to the same one without it; ``gain_error`` is the
+    standard error of its logarithm.
+    """
     rows = []
     kinds = [(case, "networks" if len(case["tasks"]) > 1 else "tasks") for case in cases]
     for on, name in dict.fromkeys((on, name) for case, on in kinds for name in case["arms"]):
-        ratios, areas, overheads = [], [], []
+        ratios, areas, overheads, gains = [], [], [], []
         raced = [case for case, kind in kinds if kind == on and name in case["arms"]]
+        base, _, change = name.partition(" ")
         for case in raced:
             weights = np.array([task["weight"] for task in case["tasks"]], "float64")
-            full, this = (curve(case["arms"][arm], weights) for arm in ("full", name))
+            full, this, other = (curve(case["arms"][arm], weights) for arm in ("full", name, base))
             ratios.append(full[-1] / this[-1])
+            gains.append(this[-1] / other[-1] if change.startswith("-") else other[-1] / this[-1])
             count = min(len(full), len(this))
             known = np.isfinite(full[:count]) & np.isfinite(this[:count])
             areas.append(np.exp(np.mean(np.log(full[:count][known] / this[:count][known]))))
             overheads.append(overhead(case["arms"][name]) / overhead(case["arms"]["full"]))
+        error = np.std(np.log(gains), ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else np.nan
         rows.append(
             {
                 "version": name,
@@ -145,6 +152,8 @@ def _ablation(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "throughput": _geometric_mean(ratios),
                 "throughput_along_the_way": _geometric_mean(areas),
                 "range": [round(min(ratios), 3), round(max(ratios), 3)],
+                "gain": _geometric_mean(gains) if change else None,
+                "gain_error": round(float(error), 4) if change and np.isfinite(error) else None,
                 "overhead": _geometric_mean(overheads),
                 "cases": len(raced),
                 "hardware": sorted({case["hardware"] for case in raced}),
