@@ -54,7 +54,7 @@ def search(result: dict[str, Any]) -> list[str]:
                 row["on"],
                 *(row[figure] for figure in figures),
                 *row["range"],
-                *("" if row[figure] is None else row[figure] for figure in ("gain", "gain_error")),
+                *(row.get(figure, "") for figure in ("gain", "gain_error")),
                 row["overhead"],
                 ", ".join(row["hardware"]),
             ]

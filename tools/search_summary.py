@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import sem
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -144,7 +145,6 @@ def _ablation(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             known = np.isfinite(full[:count]) & np.isfinite(this[:count])
             areas.append(np.exp(np.mean(np.log(full[:count][known] / this[:count][known]))))
             overheads.append(overhead(case["arms"][name]) / overhead(case["arms"]["full"]))
-        error = np.std(np.log(gains), ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else np.nan
         rows.append(
             {
                 "version": name,
@@ -152,11 +152,13 @@ def _ablation(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "throughput": _geometric_mean(ratios),
                 "throughput_along_the_way": _geometric_mean(areas),
                 "range": [round(min(ratios), 3), round(max(ratios), 3)],
-                "gain": _geometric_mean(gains) if change else None,
-                "gain_error": round(float(error), 4) if change and np.isfinite(error) else None,
                 "overhead": _geometric_mean(overheads),
                 "cases": len(raced),
                 "hardware": sorted({case["hardware"] for case in raced}),
             }
         )
+        if change:
+            rows[-1]["gain"] = _geometric_mean(gains)
+        if change and len(gains) > 1:
+            rows[-1]["gain_error"] = round(float(sem(np.log(gains))), 4)
     return rows
