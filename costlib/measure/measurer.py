@@ -36,8 +36,11 @@ if TYPE_CHECKING:
 _CALIBRATION_SAMPLES = 100
 _REFERENCE_QUANTILE = 0.2
 
-_DOUBTFUL = 1.25
+_DOUBTFUL = 1.03
 """A correction by more than this factor is not believed at once."""
+
+_PATIENCE = 4
+"""How often a program is run again at most, until the machine is calm."""
 
 
 @dataclass(frozen=True)
@@ -173,9 +176,9 @@ class Measurer(AbstractContextManager["Measurer"]):
     ) -> tuple[Outcome, float | None]:
         """Run a built library; return the outcome and its corrected latency in seconds.
 
-        What slows down the canaries more than the program makes the program look too fast. One
-        that would be the best so far, by a large correction, is therefore run again, and the slower
-        of the two counts.
+        A slow moment slows down each program differently, and one that it slows down less than the
+        canaries looks too fast. One that would be the best so far in such a moment is therefore run
+        again until the moment is over; the run that had to be corrected least counts.
         """
         job = RunJob(
             path=str(path),
@@ -185,12 +188,13 @@ class Measurer(AbstractContextManager["Measurer"]):
             reference=self.reference,
         )
         outcome, latency_s = self._timed(job)
-        if latency_s is None or not self._is_doubtful(outcome, latency_s, best_s):
-            return outcome, latency_s
-        again, again_s = self._timed(job)
-        if again_s is None or again_s < latency_s:
-            return outcome, latency_s
-        return again, again_s
+        for _ in range(_PATIENCE):
+            if latency_s is None or not self._is_doubtful(outcome, latency_s, best_s):
+                break
+            again, again_s = self._timed(job)
+            if again_s is not None and _slow_down(again, again_s) < _slow_down(outcome, latency_s):
+                outcome, latency_s = again, again_s
+        return outcome, latency_s
 
     def _timed(self, job: RunJob) -> tuple[Outcome, float | None]:
         outcome = self.run_job(job)
@@ -204,8 +208,7 @@ class Measurer(AbstractContextManager["Measurer"]):
 
     def _is_doubtful(self, outcome: Outcome, latency_s: float, best_s: float | None) -> bool:
         """Whether a program would be the best so far because its time was corrected so much."""
-        assert outcome.timing is not None
-        much = min(outcome.timing.run_secs) > _DOUBTFUL * latency_s
+        much = _slow_down(outcome, latency_s) > _DOUBTFUL
         return much and (best_s is None or latency_s < best_s)
 
     def build_job(
@@ -301,6 +304,12 @@ class Measurer(AbstractContextManager["Measurer"]):
             compute_s=float(np.quantile(outcome.timing.canary_compute, _REFERENCE_QUANTILE)),
             memory_s=float(np.quantile(outcome.timing.canary_memory, _REFERENCE_QUANTILE)),
         )
+
+
+def _slow_down(outcome: Outcome, latency_s: float) -> float:
+    """By which factor a run was corrected."""
+    assert outcome.timing is not None
+    return min(outcome.timing.run_secs) / latency_s
 
 
 def _check_device(hardware: Hardware, config: MeasureConfig) -> None:

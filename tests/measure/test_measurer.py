@@ -114,15 +114,18 @@ def test_a_best_by_correction_alone_is_run_again(
         assert latency_s is not None
         return latency_s, len(outcomes) - len(queue)
 
-    calm, disturbed = outcome(1e-3, 1.0), outcome(1.1e-3, 5.0)
+    calm, busy, busier = outcome(1e-3, 1.0), outcome(1.05e-3, 1.2), outcome(1.1e-3, 5.0)
     assert latencies(2e-3, calm) == (1e-3, 1)
-    assert latencies(2e-3, disturbed, calm) == (1e-3, 2)
-    assert latencies(None, disturbed, calm) == (1e-3, 2)
-    assert latencies(1e-4, disturbed)[1] == 1, "it is not the best"
-    twice, runs = latencies(2e-3, disturbed, disturbed)
-    assert runs == 2 and twice == pytest.approx(1.1e-3 / 5 * 1.05)
+    assert latencies(2e-3, busier, calm) == (1e-3, 2)
+    assert latencies(None, busier, calm) == (1e-3, 2)
+    assert latencies(2e-3, busier, busy, busier, calm) == (1e-3, 4)
+    assert latencies(1e-4, busier)[1] == 1, "it is not the best"
+    never_calm, runs = latencies(2e-3, busier, busy, *[busier] * 4)
+    assert runs == 5, "it gives up"
+    assert never_calm == pytest.approx(1.05e-3 / 1.2 * 1.05)
+    assert latencies(9e-4, busier, busy) == (never_calm, 2), "it is not the best any more"
     failed = Outcome(error="it crashed")
-    assert latencies(2e-3, disturbed, failed) == (twice, 2)
+    assert latencies(2e-3, busier, *[failed] * 4) == (pytest.approx(1.1e-3 / 5 * 1.05), 5)
 
 
 def test_a_gpu_that_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
