@@ -3,6 +3,7 @@
     python tools/bench_search.py heavy            # the two heaviest tasks of each network
     python tools/bench_search.py networks         # whole networks
     python tools/bench_search.py ablation         # each part of the search alone, and without it
+    python tools/bench_search.py cold             # the same without a bundle
     python tools/bench_search.py diffusion        # the same of diffusion, on whole networks
     python tools/bench_search.py long             # the heaviest tasks, stock with 1,000 trials
     python tools/bench_search.py summary          # tools/results/search.json and its pictures
@@ -65,7 +66,7 @@ PLAIN = SearchConfig(
     looks=1,
     niches=0,
 )
-FULL = SearchConfig()
+FULL = SearchConfig(directions=True)
 PARTS: dict[str, dict[str, Any]] = {
     "crossover": {"crossover": 0.2},
     "diversity": {"diversity": 0.2},
@@ -79,7 +80,11 @@ PARTS: dict[str, dict[str, Any]] = {
     "niches": {"niches": 0.5},
     "early survivors": {"early_survivors": 8},
 }
+OF_A_BUNDLE = ("draft", "directions", "bank", "generator")
+"""Parts that a search without a bundle does not have."""
 DIFFUSION: dict[str, dict[str, Any]] = {"diffusion": {"diffusion": True}}
+
+Version = tuple[Bundle | None, SearchConfig]
 
 
 class Case(NamedTuple):
@@ -96,6 +101,7 @@ def main() -> None:
         "networks": whole,
         "long": long,
         "ablation": ablation,
+        "cold": cold,
         "diffusion": diffusion,
     }
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -170,12 +176,26 @@ def ablation(
     hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None
 ) -> Iterator[Case]:
     """Yield single tasks with every version of costlib's search side by side."""
+    for name, task, seed in _ablated(hardware, only, seeds):
+        sides = partial(_with_and_without, parts=PARTS)
+        yield Case(f"ablation-{name}-seed{seed}", _versions([task], ABLATION_TRIALS, sides, seed))
+
+
+def cold(hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None) -> Iterator[Case]:
+    """Yield the same tasks, without a bundle."""
+    for name, task, seed in _ablated(hardware, only, seeds):
+        case = f"ablation-{name}-cold-seed{seed}"
+        yield Case(case, _versions([task], ABLATION_TRIALS, _cold_versions, seed))
+
+
+def _ablated(
+    hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None
+) -> Iterator[tuple[str, Task, int]]:
     tasks = {network: heaviest(network, hardware, 2) for network in only}
     for seed in seeds or ABLATION_SEEDS:
         for network in only:
             for rank, task in enumerate(tasks[network]):
-                name = f"ablation-{network}-{rank}-seed{seed}"
-                yield Case(name, _versions([task], ABLATION_TRIALS, PARTS, seed))
+                yield f"{network}-{rank}", task, seed
 
 
 def diffusion(
@@ -188,7 +208,8 @@ def diffusion(
             trials = DIFFUSION_TRIALS * len(tasks)
             for seed in seeds or ABLATION_SEEDS:
                 name = f"ablation-{network}-all-seed{seed}"
-                yield Case(name, _versions(tasks, trials, DIFFUSION, seed))
+                sides = partial(_with_and_without, parts=DIFFUSION)
+                yield Case(name, _versions(tasks, trials, sides, seed))
 
 
 def _against_stock(
@@ -213,25 +234,46 @@ def _against_stock(
 
 
 def _versions(
-    tasks: Sequence[Task], trials: int, parts: Mapping[str, Mapping[str, Any]], seed: int
+    tasks: Sequence[Task],
+    trials: int,
+    versions: Callable[[Bundle], Mapping[str, Version]],
+    seed: int,
 ) -> Callable[[Measurer, Bundle], dict[str, Any]]:
     def measure(measurer: Measurer, bundle: Bundle) -> dict[str, Any]:
-        versions = {"plain": (bundle, PLAIN), "full": (bundle, FULL), "cold": (None, FULL)}
-        for name, change in parts.items():
-            without = {field: getattr(PLAIN, field) for field in change}
-            versions[f"plain + {name}"] = (bundle, PLAIN.model_copy(update=change))
-            less = FULL.model_copy(update=without)
-            if less != FULL:
-                versions[f"full - {name}"] = (bundle, less)
-            else:
-                versions[f"full + {name}"] = (bundle, FULL.model_copy(update=change))
         arms = [
             Arm(name, ours(tasks, trials, seed, measurer, known, config))
-            for name, (known, config) in versions.items()
+            for name, (known, config) in versions(bundle).items()
         ]
         return raced(arms, tasks, measurer)
 
     return measure
+
+
+def _with_and_without(bundle: Bundle, parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Version]:
+    """Return the plain loop with each part, and the full search without it."""
+    versions: dict[str, Version] = {"plain": (bundle, PLAIN), "full": (bundle, FULL)}
+    versions["cold"] = None, FULL
+    for name, change in parts.items():
+        versions[f"plain + {name}"] = bundle, PLAIN.model_copy(update=change)
+        sign, config = _switched(change)
+        versions[f"full {sign} {name}"] = bundle, config
+    return versions
+
+
+def _cold_versions(bundle: Bundle) -> dict[str, Version]:
+    """Return the search without a bundle, and without each part."""
+    versions: dict[str, Version] = {"full": (bundle, FULL), "cold": (None, FULL)}
+    for name, change in PARTS.items():
+        if name not in OF_A_BUNDLE:
+            sign, config = _switched(change)
+            versions[f"cold {sign} {name}"] = None, config
+    return versions
+
+
+def _switched(change: Mapping[str, Any]) -> tuple[str, SearchConfig]:
+    """Return the full search without a part, or with it if it is not in there."""
+    less = FULL.model_copy(update={field: getattr(PLAIN, field) for field in change})
+    return ("-", less) if less != FULL else ("+", FULL.model_copy(update=change))
 
 
 def raced(arms: Sequence[Arm], tasks: Sequence[Task], measurer: Measurer) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def search(result: dict[str, Any]) -> list[str]:
     for key, kind, title in kinds:
         if not result.get(key):
             continue
-        rows = [*result[key], {"name": "all", "seeds": [], **result[f"pooled_{key}"]}]
+        rows = [*result[key], {"name": "all", "seeds": [], **result["pooled"][key]}]
         parts += [
             f"**{title}.**",
             f"![throughput by trials](search_{kind}.png)",

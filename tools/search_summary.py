@@ -24,12 +24,12 @@ def summarise(folder: Path) -> dict[str, Any]:
         if kind != "ablation":
             known = {"seed": int(seed), "hardware": case["hardware"]}
             grouped[kind][what].append({**known, **_compared(case)})
-    summary: dict[str, Any] = {}
+    summary: dict[str, Any] = {"pooled": {}}
     for kind, key in (("network", "networks"), ("heavy", "heavy"), ("long", "long")):
         entries = [{"name": what, **_over_seeds(rows)} for what, rows in grouped[kind].items()]
         summary[key] = entries
         if entries:
-            summary[f"pooled_{key}"] = _pooled(entries)
+            summary["pooled"][key] = _pooled(entries)
             summary[f"{key}_by_hardware"] = _by_hardware(entries)
     summary["ablation"] = _ablation(
         [case for name, case in cases.items() if name.startswith("ablation-")]
