@@ -39,7 +39,9 @@ class SearchConfig(BaseModel):
         random part of the population.
     directions
         Mutate in the direction that the bundle's classifier expects most of; otherwise with
-        MetaSchedule's probabilities.
+        MetaSchedule's probabilities. Off by default: what a mutation brings on average says little
+        where the best of hundreds is taken, and it gained nothing
+        (``tools/results/search.json``).
     direction_temperature
         How much less likely a direction is with an expected speed-up that is lower by its factor
         e.
@@ -74,7 +76,7 @@ class SearchConfig(BaseModel):
     optimism: float = Field(0.0, ge=0)
     diversity: float = Field(0.0, ge=0)
     draft: bool = True
-    directions: bool = True
+    directions: bool = False
     direction_temperature: float = Field(0.2, gt=0)
     sketch_selection: bool = True
     diffusion: bool = True

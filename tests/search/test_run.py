@@ -25,7 +25,9 @@ from costlib.space.program import Program
 from costlib.tvm_compat.api import structural_key
 from costlib.workloads import Task, extract_tasks
 
-SMALL = SearchConfig(population=64, generations=3, survivors=2, early_survivors=2, looks=1)
+SMALL = SearchConfig(
+    population=64, generations=3, survivors=2, early_survivors=2, looks=1, directions=True
+)
 PLAIN = SMALL.model_copy(
     update={
         "draft": False,
