@@ -80,6 +80,13 @@ class Measurement:
     build_secs: float | None = None
     error: str | None = None
 
+    @property
+    def is_calm(self) -> bool:
+        """Whether the machine was calm meanwhile: the latency was corrected by next to nothing."""
+        if self.latency_s is None or not self.run_secs:
+            return False
+        return min(self.run_secs) <= _DOUBTFUL * self.latency_s
+
 
 class Measurer(AbstractContextManager["Measurer"]):
     """Measures programs on this machine, or on a fleet; use as a context manager.

@@ -24,6 +24,8 @@ class SimulatedDevice:
     ----------
     latency
         What each program takes.
+    slow_down
+        How much longer everything takes in truth, the canaries as well.
 
     Attributes
     ----------
@@ -31,10 +33,11 @@ class SimulatedDevice:
         Everything that was measured, in order.
     """
 
-    def __init__(self, latency: Latency) -> None:
+    def __init__(self, latency: Latency, slow_down: float = 1.0) -> None:
         self.reference = CanaryTimes(compute_s=1e-3, memory_s=1e-3)
         self.measured: list[Measurement] = []
         self._latency = latency
+        self._slow_down = slow_down
 
     def measure(
         self, task: Task, candidates: Sequence[Candidate], best_s: float | None = None
@@ -52,9 +55,9 @@ class SimulatedDevice:
             candidate.program,
             Status.OK,
             latency_s=latency_s,
-            run_secs=(latency_s,),
-            canary_compute=(self.reference.compute_s,),
-            canary_memory=(self.reference.memory_s,),
+            run_secs=(self._slow_down * latency_s,),
+            canary_compute=(self._slow_down * self.reference.compute_s,),
+            canary_memory=(self._slow_down * self.reference.memory_s,),
             build_secs=0.0,
         )
 

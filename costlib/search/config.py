@@ -58,8 +58,8 @@ class SearchConfig(BaseModel):
     correction
         Correct the models by what the run measures.
     looks
-        How often a task's best program is measured in all before it is believed to be that; each
-        counts as a trial.
+        How often a task's best program is measured in all before it is believed to be that, if
+        none of the moments was calm; each counts as a trial.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -120,6 +120,7 @@ class Strategy(ABC):
         self.elite: list[tuple[float, Program]] = []
         self.exhausted = False
         self._standings = Standings()
+        self._calm: set[str] = set()
         self._hardware = hardware
         self._number = model.number_of(task.workload_id)
         self._model = model
@@ -159,6 +160,8 @@ class Strategy(ABC):
             program = measurement.program
             self.measured.add(program.program_id)
             self._standings.add(program.program_id, measurement.latency_s)
+            if measurement.is_calm:
+                self._calm.add(program.program_id)
             if measurement.latency_s is None:
                 continue
             programs[program.program_id] = program
@@ -172,17 +175,22 @@ class Strategy(ABC):
 
     @property
     def is_unsure(self) -> bool:
-        """Whether the best program was measured only once."""
-        return 0 < self._standings.looks() < min(_FINAL_LOOKS, self._config.looks)
+        """Whether the best program was measured only once, and not in a calm moment."""
+        looks = self._standings.looks()
+        return 0 < looks < min(_FINAL_LOOKS, self._config.looks) and not self._was_calm
 
     def repeated(self) -> list[Proposal]:
-        """Return the best program, to be measured again; nothing if it is not new or not settled.
+        """Return the best program, to be measured again; nothing if it is sure or not settled.
 
-        It is when it has stayed the best for a while, so that no trial is spent on one that is
-        about to be beaten.
+        It is sure if it was measured in a calm moment, or often enough. It is settled when it has
+        stayed the best for a while, so that no trial is spent on one that is about to be beaten.
         """
-        settled = self._standings.stands() >= _STANDS
-        return self.best() if settled and self._standings.looks() < self._config.looks else []
+        sure = self._was_calm or self._standings.looks() >= self._config.looks
+        return self.best() if self._standings.stands() >= _STANDS and not sure else []
+
+    @property
+    def _was_calm(self) -> bool:
+        return self._standings.best in self._calm
 
     def best(self) -> list[Proposal]:
         """Return the best program once more; nothing if there is none."""
