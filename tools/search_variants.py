@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from bench_search import raced
+from scipy.stats import sem
 from search_arms import Arm, ours
 from search_summary import curve, overhead
 
@@ -66,7 +67,9 @@ def main() -> None:
                 Arm(name, ours([task.times(1)], arguments.trials, seed, measurer, bundle, config))
                 for name, config in configs.items()
             ]
-            file.write_text(json.dumps(raced(arms, [task.times(1)], measurer)) + "\n")
+            content = {"bundle": bundle.manifest.created, "hardware": hardware.hardware_id}
+            content |= raced(arms, [task.times(1)], measurer)
+            file.write_text(json.dumps(content) + "\n")
             print(file.stem, json.dumps(summary()), flush=True)
 
 
@@ -79,6 +82,7 @@ def config_of(text: str) -> SearchConfig:
 def summary() -> dict[str, Any]:
     """Throughput of each variant relative to the present search's, after so many trials.
 
+    ``error`` is the standard error of its logarithm.
     ``overhead_s``: seconds a trial beside building and running, its and the present search's.
     """
     ratios: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -96,6 +100,7 @@ def summary() -> dict[str, Any]:
         name: {
             str(count): {
                 "mean": round(float(np.exp(np.mean(np.log(found)))), 4),
+                "error": round(float(sem(np.log(found))), 4) if len(found) > 1 else None,
                 "range": [round(min(found), 3), round(max(found), 3)],
                 "tasks": len(found),
             }
