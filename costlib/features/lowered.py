@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from costlib.features.batch import FeatureBatch, concatenate
@@ -26,6 +27,7 @@ def lowered_batch(
     flops, hardware
         Of the task; what the programs are for.
     """
-    nests = describe_nests([schedule.mod for schedule in schedules], hardware)
-    stores = extract_stores(context, schedules)
-    return concatenate(stores, lowered_context(flops, hardware, nests))
+    with ThreadPoolExecutor(1) as thread:  # TVM extracts without holding Python's lock.
+        stores = thread.submit(extract_stores, context, schedules)
+        nests = describe_nests([schedule.mod for schedule in schedules], hardware)
+    return concatenate(stores.result(), lowered_context(flops, hardware, nests))
