@@ -63,7 +63,9 @@ def search(result: dict[str, Any]) -> list[str]:
         parts += [
             "**Part by part** (`ablation`): races of the heavy tasks, 48 trials for each "
             "version (*on* tasks), or of whole networks, 16 trials a task (*on* networks). "
-            "*Plain* is Ansor's loop with the bundle's exact model alone; *cold* has no bundle. "
+            "*Plain* is Ansor's loop with the bundle's exact model alone; *full* has all parts but "
+            "those that a version adds to it, mutation directions among them, which are off by "
+            "default since; *cold* is full without a bundle. "
             "Throughput relative to the full search's, after all trials and as the mean "
             "along the way, geometric means and the range of the former. *Gain*: the throughput "
             "with the part relative to that of the same version without it, and the standard error "
