@@ -53,6 +53,8 @@ ABLATION_SEEDS = (0, 1)
 DIFFUSION_TRIALS = 16
 DIFFUSION_NETWORKS = ("bert_tiny", "mobilenet_v2")
 PLAIN = SearchConfig(
+    growth=0,
+    ahead=False,
     early_survivors=2,
     crossover=0,
     diversity=0,
@@ -80,6 +82,8 @@ PARTS: dict[str, dict[str, Any]] = {
     "looks": {"looks": 3},
     "niches": {"niches": 0.5},
     "early survivors": {"early_survivors": 8},
+    "growing batches": {"growth": 0.25},
+    "proposing ahead": {"ahead": True},
 }
 OF_A_BUNDLE = ("draft", "directions", "bank", "generator")
 """Parts that a search without a bundle does not have."""

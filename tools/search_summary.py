@@ -46,6 +46,7 @@ FIGURES = (
     "latency_ratio",
     "latency_ratio_at_16",
     "overhead_ratio",
+    "seconds_ratio",
 )
 
 
@@ -59,6 +60,8 @@ def _compared(case: Mapping[str, Any]) -> dict[str, Any]:
     - ``latency_ratio``: stock's last latency divided by costlib's at as many trials, or at its end.
     - ``latency_ratio_at_16``: stock's last latency divided by costlib's after 16 trials a task.
     - ``overhead_ratio``: seconds a trial that were not building or running, costlib's by stock's.
+      What costlib proposes while it builds shows in how long that takes.
+    - ``seconds_ratio``: all seconds a trial, costlib's by stock's.
     """
     weights = np.array([task["weight"] for task in case["tasks"]], "float64")
     theirs, ours = case["arms"]["stock"], case["arms"]["costlib"]
@@ -78,6 +81,7 @@ def _compared(case: Mapping[str, Any]) -> dict[str, Any]:
         "latency_ratio": float(their_curve[-1] / our_curve[min(len(their_curve), count) - 1]),
         "latency_ratio_at_16": float(their_curve[-1] / our_curve[at_16]),
         "overhead_ratio": overhead(ours) / overhead(theirs),
+        "seconds_ratio": seconds_of(ours) / seconds_of(theirs),
     }
 
 
@@ -102,6 +106,11 @@ def curve(arm: Mapping[str, Any], weights: Floats) -> Floats:
 def overhead(arm: Mapping[str, Any]) -> float:
     """Seconds a trial that were neither building nor running."""
     return float((arm["active_s"] - arm["measure_s"]) / len(arm["trials"]))
+
+
+def seconds_of(arm: Mapping[str, Any]) -> float:
+    """All seconds a trial."""
+    return float(arm["active_s"] / len(arm["trials"]))
 
 
 def _over_seeds(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

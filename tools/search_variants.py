@@ -21,7 +21,7 @@ import numpy as np
 from bench_search import raced
 from scipy.stats import sem
 from search_arms import Arm, ours
-from search_summary import curve, overhead
+from search_summary import curve, overhead, seconds_of
 
 from costlib.hardware import Hardware
 from costlib.hub import load_pretrained
@@ -84,15 +84,19 @@ def summary() -> dict[str, Any]:
 
     ``error`` is the standard error of its logarithm.
     ``overhead_s``: seconds a trial beside building and running, its and the present search's.
+    ``seconds``: all seconds a trial, relative to the present search's.
     """
     ratios: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     overheads: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    elapsed: dict[str, list[float]] = defaultdict(list)
     for file in sorted(FOLDER.glob("*.json")):
         arms = json.loads(file.read_text())["arms"]
         curves = {name: curve(arm, np.ones(1)) for name, arm in arms.items()}
         overhead_s = {name: overhead(arm) for name, arm in arms.items()}
+        seconds = {name: seconds_of(arm) for name, arm in arms.items()}
         for name, latency_s in curves.items():
             overheads[name].append((overhead_s[name], overhead_s[PRESENT]))
+            elapsed[name].append(seconds[name] / seconds[PRESENT])
             for count in COUNTS:
                 if count <= min(len(latency_s), len(curves[PRESENT])):
                     ratios[name][count].append(curves[PRESENT][count - 1] / latency_s[count - 1])
@@ -107,6 +111,7 @@ def summary() -> dict[str, Any]:
             for count, found in by_count.items()
         }
         | {"overhead_s": np.mean(overheads[name], axis=0).round(4).tolist()}
+        | {"seconds": round(float(np.exp(np.mean(np.log(elapsed[name])))), 4)}
         for name, by_count in ratios.items()
         if name != PRESENT
     }

@@ -1,12 +1,14 @@
-"""A measurement as a row of a dataset."""
+"""A measurement as a row of a dataset, and back."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from costlib.measure.measurer import Measurement
-from costlib.schema import Origin
+from costlib.schema import Origin, Status
+from costlib.space.program import Program
 
 
 def measurement_row(
@@ -47,3 +49,18 @@ def measurement_row(
         "seed": seed,
         "measured_at": datetime.now(UTC),
     }
+
+
+def measurement_of(row: Mapping[str, Any]) -> Measurement:
+    """Return the measurement that a row of a dataset tells of."""
+    return Measurement(
+        Program.from_row(row["workload_id"], row["sketch_id"], row["decisions"]),
+        Status(row["status"]),
+        latency_s=row["latency_s"],
+        run_secs=tuple(row["run_secs"]),
+        canary_compute=tuple(row["canary_compute"] or ()),
+        canary_memory=tuple(row["canary_memory"] or ()),
+        raced=row["raced"],
+        build_secs=row["build_secs"],
+        error=row["error"],
+    )

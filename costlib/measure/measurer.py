@@ -14,6 +14,7 @@ import numpy as np
 
 from costlib.errors import MeasureError, TargetError
 from costlib.hardware import Hardware
+from costlib.measure.building import Building
 from costlib.measure.client import MeasureServer
 from costlib.measure.config import (
     BuildJob,
@@ -126,12 +127,15 @@ class Measurer(AbstractContextManager["Measurer"]):
         self.reference = reference or self._calibrate()
         self._built = 0
         self._checking = threading.Lock()
+        # One for good: a measuring process that is started anew dies with the thread that did it.
+        self._builder = ThreadPoolExecutor(1)
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Stop the measuring process."""
+        self._builder.shutdown()
         self.server.close()
 
     def measure(
@@ -140,7 +144,14 @@ class Measurer(AbstractContextManager["Measurer"]):
         candidates: Sequence[Candidate],
         best_s: float | None = None,
     ) -> list[Measurement]:
-        """Build all candidates, then run each one alone.
+        """Build all candidates, then run each one alone; see :meth:`begin`."""
+        with self.begin(task, candidates) as building:
+            return building.run(best_s)
+
+    def begin(self, task: Task, candidates: Sequence[Candidate]) -> Building[list[Outcome | None]]:
+        """Begin to build candidates; they run when the caller asks for it.
+
+        Until then nothing else may be measured.
 
         Parameters
         ----------
@@ -148,31 +159,29 @@ class Measurer(AbstractContextManager["Measurer"]):
             The task that all candidates compute.
         candidates
             The programs to measure.
-        best_s
-            The best latency known for the task, in seconds: slower programs are not repeated.
-
-        Returns
-        -------
-        list of Measurement
-            One for each candidate, in order.
         """
         jobs = [self._build_job(candidate) for candidate in candidates]
-        outcomes = iter(self.server.work([job for job in jobs if job is not None]))
-        builds = [None if job is None else next(outcomes) for job in jobs]
 
-        def finish(number: int) -> Measurement:
-            nonlocal best_s
-            measurement = self._finish(
-                task, candidates[number], jobs[number], builds[number], best_s
-            )
-            if measurement.latency_s is not None and not measurement.raced:
-                best_s = min(best_s or measurement.latency_s, measurement.latency_s)
-            return measurement
+        def build() -> list[Outcome | None]:
+            outcomes = iter(self.server.work([job for job in jobs if job is not None]))
+            return [None if job is None else next(outcomes) for job in jobs]
 
-        if self.devices is None:
-            return [finish(number) for number in range(len(candidates))]
-        with ThreadPoolExecutor(self.devices.gather() or 1) as threads:
-            return list(threads.map(finish, range(len(candidates))))
+        def run(builds: list[Outcome | None], best_s: float | None) -> list[Measurement]:
+            def finish(number: int) -> Measurement:
+                nonlocal best_s
+                measurement = self._finish(
+                    task, candidates[number], jobs[number], builds[number], best_s
+                )
+                if measurement.latency_s is not None and not measurement.raced:
+                    best_s = min(best_s or measurement.latency_s, measurement.latency_s)
+                return measurement
+
+            if self.devices is None:
+                return [finish(number) for number in range(len(candidates))]
+            with ThreadPoolExecutor(self.devices.gather() or 1) as threads:
+                return list(threads.map(finish, range(len(candidates))))
+
+        return Building(self._builder, build, run)
 
     def run_job(self, job: Job) -> Outcome:
         """Do a job that is not a build, here or on a device of the fleet."""

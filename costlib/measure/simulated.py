@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
+from costlib.measure.building import Building
 from costlib.measure.measurer import Candidate, Measurement
 from costlib.schema import CanaryTimes, Status
 from costlib.space.program import Program
@@ -38,14 +40,24 @@ class SimulatedDevice:
         self.measured: list[Measurement] = []
         self._latency = latency
         self._slow_down = slow_down
+        self._builder = ThreadPoolExecutor(1)
 
     def measure(
         self, task: Task, candidates: Sequence[Candidate], best_s: float | None = None
     ) -> list[Measurement]:
         """Look up each candidate."""
-        done = [self._one(task, candidate) for candidate in candidates]
-        self.measured += done
-        return done
+        with self.begin(task, candidates) as building:
+            return building.run(best_s)
+
+    def begin(self, task: Task, candidates: Sequence[Candidate]) -> Building[None]:
+        """Look up each candidate when the caller asks for it."""
+
+        def run(built: None, best_s: float | None) -> list[Measurement]:
+            done = [self._one(task, candidate) for candidate in candidates]
+            self.measured += done
+            return done
+
+        return Building(self._builder, lambda: None, run)
 
     def _one(self, task: Task, candidate: Candidate) -> Measurement:
         latency_s = self._latency(task, candidate.program)

@@ -13,8 +13,11 @@ class SearchConfig(BaseModel):
     strategy
         A name in :data:`costlib.search.strategy.STRATEGIES`; what follows, but for ``batch``, is
         for ``"evolution"``.
-    batch
-        Programs of a task that are measured between two rounds of search.
+    batch, growth
+        Programs of a task that are measured between two rounds of search: so many, or this share of
+        those that were measured before, if that is more; at most four times as many.
+    ahead
+        Propose a batch while the one before it is built.
     population, generations
         Vectors of decisions that evolve, and how often they are replaced.
     survivors, early_survivors
@@ -66,6 +69,8 @@ class SearchConfig(BaseModel):
 
     strategy: str = "evolution"
     batch: int = Field(4, ge=1)
+    growth: float = Field(0.25, ge=0)
+    ahead: bool = True
     population: int = Field(512, ge=8)
     generations: int = Field(4, ge=0)
     survivors: int = Field(2, ge=1)

@@ -138,10 +138,15 @@ class EvolutionarySearch(Strategy):
         statements = join([proposal.statements for proposal in proposals])
         return self._config.optimism * self._model.uncertainty(self._number, statements)
 
+    def begin(self, proposals: Sequence[Proposal]) -> None:
+        """Note what is being measured, its code too."""
+        super().begin(proposals)
+        self._second.begin(proposals)
+
     def observe(self, proposals: Sequence[Proposal], measurements: Sequence[Measurement]) -> None:
         """Learn what was measured, about sketches and code too."""
+        self._second.begin(proposals)
         super().observe(proposals, measurements)
-        self._second.observe(proposals)
         for measurement in measurements:
             program = measurement.program
             self._choice.observe(program.sketch_id, measurement.latency_s)

@@ -89,8 +89,8 @@ class TuneResult(BaseModel):
     trials
         Programs measured.
     elapsed_s, search_s, measure_s
-        Seconds that everything took in this session, that proposing and learning took, and that
-        building and running took.
+        Seconds that everything took in this session, that proposing and learning took while nothing
+        was built, and that building and running took.
     stopped
         Why it came to its end.
     tasks, curve

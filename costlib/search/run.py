@@ -11,29 +11,27 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
 import polars as pl
 
 from costlib.data.dataset import Dataset
-from costlib.data.records import measurement_row
+from costlib.data.records import measurement_of, measurement_row
 from costlib.data.task_tables import register_sketches, register_workloads
 from costlib.hardware import Hardware
 from costlib.hub.bundle import Bundle
-from costlib.hub.priors import PriorBank, flat_extents, similarity
+from costlib.hub.priors import PriorBank
+from costlib.measure.building import Building
 from costlib.measure.measurer import Candidate, Measurement
-from costlib.schema import CanaryTimes, Status
+from costlib.schema import CanaryTimes
 from costlib.search.config import SearchConfig
+from costlib.search.planning import Plan, Planner
+from costlib.search.relatives import Relatives
 from costlib.search.run_model import RunModel
 from costlib.search.scheduler import TaskScheduler
-from costlib.search.strategy import PRIORS, Prior, Proposal, strategy_class
-from costlib.space.program import Program
+from costlib.search.strategy import Proposal, strategy_class
 from costlib.workloads.task import Task
 
 TRIALS = "trials"
 """Folder of the dataset inside the run's."""
-
-_CLOSING_SHARE = 1 / 8
-"""Of the trials at most, to measure the best programs again that were measured only once."""
 
 
 class Device(Protocol):
@@ -41,10 +39,8 @@ class Device(Protocol):
 
     reference: CanaryTimes
 
-    def measure(
-        self, task: Task, candidates: Sequence[Candidate], best_s: float | None = None
-    ) -> list[Measurement]:
-        """Measure programs of a task, one measurement for each."""
+    def begin(self, task: Task, candidates: Sequence[Candidate]) -> Building[Any]:
+        """Begin to build programs of a task, to be run when the caller asks for it."""
 
 
 class Batch(NamedTuple):
@@ -57,7 +53,8 @@ class Batch(NamedTuple):
     proposals, measurements
         What was proposed and what came out.
     search_s, measure_s
-        Seconds spent on proposing and learning, and on building and running.
+        Seconds spent on proposing and learning while nothing was built, and on building and
+        running.
     """
 
     task: int
@@ -118,13 +115,14 @@ class TuningRun:
         self._device = device
         self._seed = seed
         self._model = RunModel(bundle, self.config, seed)
-        banks = [memory, bundle.priors if bundle else None]
-        self._banks = [bank for bank in banks if bank is not None] if self.config.bank else []
+        known = [memory, bundle.priors if bundle else None] if self.config.bank else []
+        banks = [bank for bank in known if bank is not None]
         self.searches = [
             strategy_class(self.config.strategy)(task, hardware, self._model, self.config, seed)
             for task in tasks
         ]
-        self._extents = [flat_extents(shape for _, shape in task.arguments) for task in tasks]
+        relatives = Relatives(self.searches, banks, self.config.diffusion)
+        self._planner = Planner(self.searches, scheduler, relatives, self.config)
         self._dataset = Dataset.create(folder / TRIALS)
         register_workloads(self._dataset, tasks, {task.workload_id for task in tasks})
         register_sketches(
@@ -132,7 +130,6 @@ class TuningRun:
         )
         reference = self._dataset.add_hardware(hardware, device.reference)
         device.reference = reference or device.reference
-        self._order = self._priors_first()
         self.trials = 0
         self.recalled = self._recall()
 
@@ -165,49 +162,30 @@ class TuningRun:
         str
             Why it stopped.
         """
+        planned: Plan | None = None
         while self.trials < trials:
             if interrupted is not None and interrupted():
                 return "it was interrupted"
             if deadline is not None and time.monotonic() > deadline:
                 return "time is up"
-            unsure = [i for i in self._order if self.searches[i].is_unsure]
-            left, kept = trials - self.trials, int(_CLOSING_SHARE * trials)
-            closing = left <= min(len(unsure), kept)
-            choice = self._scheduler.choose(
-                unsure if closing else [i for i in self._order if not self.searches[i].exhausted]
-            )
-            if choice is None:
-                return "every program of every task was measured"
-            if choice.gain < min_gain and not closing:
-                return (
-                    f"another batch is expected to gain {choice.gain:.2%}, less than {min_gain:.2%}"
-                )
-            batch: Batch | None
-            if closing:
-                batch = self._measured(choice.task, self.searches[choice.task].best(), 0.0)
-            else:
-                fresh = left - min(len({*unsure, choice.task}), kept)
-                batch = self._batch(choice.task, max(fresh, 1))
-            if batch is not None and on_batch is not None:
+            plan = planned or self._planner.next(trials, trials - self.trials, min_gain)
+            if isinstance(plan, str):
+                return plan
+            batch, planned = self._measured(plan, trials, min_gain)
+            if on_batch is not None:
                 on_batch(batch)
         return "all trials were spent"
 
-    def _batch(self, task: int, most: int) -> Batch | None:
+    def _measured(self, plan: Plan, trials: int, min_gain: float) -> tuple[Batch, Plan | None]:
+        """Measure a batch and learn from it; the next one is planned while it is built."""
+        task, proposals, search_s = plan
         search = self.searches[task]
-        started = time.perf_counter()
-        proposals = search.repeated()
-        if fresh := min(self.config.batch, most) - len(proposals):
-            proposals += search.propose(fresh, self._priors(task))
-        if not proposals:
-            return None
-        return self._measured(task, proposals, time.perf_counter() - started)
-
-    def _measured(self, task: int, proposals: Sequence[Proposal], propose_s: float) -> Batch:
-        search = self.searches[task]
-        started = time.perf_counter()
-        measurements = self._device.measure(
-            search.task, [proposal.candidate for proposal in proposals], search.best_s
-        )
+        search.begin(proposals)
+        began = time.perf_counter()
+        with self._device.begin(search.task, [p.candidate for p in proposals]) as building:
+            following = self._planner.ahead(plan, trials, trials - self.trials, min_gain)
+            planned = time.perf_counter()
+            measurements = building.run(search.best_s)
         measured = time.perf_counter()
         self._dataset.append_measurements(
             self._hardware.hardware_id,
@@ -216,50 +194,24 @@ class TuningRun:
                 for proposal, measurement in zip(proposals, measurements, strict=True)
             ],
         )
+        before_s = search.best_s
         search.observe(proposals, measurements)
         self._model.refit()
-        self._scheduler.observe(task, search.best_s)
+        for best_s in self._steps(before_s, measurements, search.best_s):
+            self._scheduler.observe(task, best_s)
         self.trials += len(measurements)
-        search_s = propose_s + time.perf_counter() - measured
-        return Batch(task, proposals, measurements, search_s, measured - started)
+        waited = max(0.0, planned - building.built_at)
+        search_s += waited + time.perf_counter() - measured
+        return Batch(task, proposals, measurements, search_s, measured - began - waited), following
 
-    def _priors(self, task: int) -> list[Prior]:
-        """Good programs of tasks like this one: of this run, of earlier ones, of the bundle."""
-        search = self.searches[task]
-        found = []
-        if self.config.diffusion:
-            mates = [
-                (similarity(self._extents[task], self._extents[other]), mate)
-                for other, mate in enumerate(self.searches)
-                if other != task and mate.elite and self._alike(task, other)
-            ]
-            mates.sort(key=lambda pair: -pair[0])
-            found = [
-                Prior(program.sketch_id, program.decisions)
-                for _, mate in mates
-                for _, program in mate.elite[:2]
-            ]
-        if not search.elite:
-            for bank in self._banks:
-                found += search.priors_in(bank)
-        return found[: 2 * PRIORS]
-
-    def _alike(self, one: int, other: int) -> bool:
-        a, b = self.searches[one], self.searches[other]
-        return a.space.cluster == b.space.cluster and len(self._extents[one]) == len(
-            self._extents[other]
-        )
-
-    def _priors_first(self) -> list[int]:
-        """Tasks in the order of their first batch: of each cluster the most typical one first."""
-        count = len(self.searches)
-        typical = np.zeros(count)
-        for one in range(count):
-            mates = [other for other in range(count) if other != one and self._alike(one, other)]
-            if mates:
-                pairs = (similarity(self._extents[one], self._extents[m]) for m in mates)
-                typical[one] = np.mean(list(pairs))
-        return sorted(range(count), key=lambda task: -typical[task])
+    def _steps(
+        self, best_s: float | None, measurements: Sequence[Measurement], after_s: float | None
+    ) -> list[float | None]:
+        """The best latency after each part of a batch, the parts being of the first ones' size."""
+        known = [best_s, *(measurement.latency_s for measurement in measurements)]
+        ends = range(self.config.batch, len(measurements), self.config.batch)
+        parts = [[s for s in known[: end + 1] if s is not None] for end in ends]
+        return [*(min(part, default=None) for part in parts), after_s]
 
     def _recall(self) -> list[tuple[int, Measurement]]:
         rows = self._dataset.scan().filter(pl.col("hardware") == self._hardware.hardware_id)
@@ -267,7 +219,7 @@ class TuningRun:
         by_task: dict[int, list[Measurement]] = {}
         for row in rows.sort("measured_at").collect().iter_rows(named=True):
             if row["workload_id"] in numbers:
-                by_task.setdefault(numbers[row["workload_id"]], []).append(_measurement(row))
+                by_task.setdefault(numbers[row["workload_id"]], []).append(measurement_of(row))
         for task, measurements in by_task.items():
             search = self.searches[task]
             search.recall(measurements)
@@ -276,17 +228,3 @@ class TuningRun:
             self.trials += len(measurements)
         self._model.refit()
         return [(task, m) for task, measurements in by_task.items() for m in measurements]
-
-
-def _measurement(row: dict[str, Any]) -> Measurement:
-    return Measurement(
-        Program.from_row(row["workload_id"], row["sketch_id"], row["decisions"]),
-        Status(row["status"]),
-        latency_s=row["latency_s"],
-        run_secs=tuple(row["run_secs"]),
-        canary_compute=tuple(row["canary_compute"] or ()),
-        canary_memory=tuple(row["canary_memory"] or ()),
-        raced=row["raced"],
-        build_secs=row["build_secs"],
-        error=row["error"],
-    )

@@ -69,7 +69,7 @@ class SecondStage:
                     passed.setdefault(code, (Candidate(draft.program, schedule), draft.origin))
         return self._search.proposals(list(passed.values()))
 
-    def observe(self, proposals: Sequence[Proposal]) -> None:
-        """Take note of what was measured."""
+    def begin(self, proposals: Sequence[Proposal]) -> None:
+        """Take note of what is being measured."""
         schedules = [proposal.candidate.schedule for proposal in proposals]
         self._measured_code.update(structural_key(s.mod) for s in schedules if s is not None)

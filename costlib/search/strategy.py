@@ -98,7 +98,7 @@ class Strategy(ABC):
     space
         The task's design space.
     measured
-        Ids of the programs that were measured, or failed.
+        Ids of the programs that were measured, are being measured, or failed.
     elite
         (latency in seconds, program), the best first; of a program that was measured more than
         once the median.
@@ -152,6 +152,10 @@ class Strategy(ABC):
     def best_s(self) -> float | None:
         """The best latency measured, in seconds."""
         return self.elite[0][0] if self.elite else None
+
+    def begin(self, proposals: Sequence[Proposal]) -> None:
+        """Note that programs are being measured: none of them is proposed again."""
+        self.measured.update(proposal.candidate.program.program_id for proposal in proposals)
 
     def observe(self, proposals: Sequence[Proposal], measurements: Sequence[Measurement]) -> None:
         """Learn what was measured; the model is told, but not refitted."""

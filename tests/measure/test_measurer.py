@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -43,6 +45,16 @@ def test_measures_real_programs_and_checks_their_output(
         assert measurement.latency_s is not None
         assert measurement.latency_s <= min(measurement.run_secs)
         assert measurement.build_secs is not None
+
+
+def test_a_measuring_process_that_dies_is_started_once(measurer: Measurer, matmul: Task) -> None:
+    os.kill(measurer.server.pid, signal.SIGKILL)
+    pids = []
+    for _ in range(2):
+        (found,) = measurer.measure(matmul, candidates(matmul, 1))
+        assert found.status is Status.OK, found.error
+        pids.append(measurer.server.pid)
+    assert pids[0] == pids[1]
 
 
 def test_slow_programs_are_not_repeated(measurer: Measurer, matmul: Task) -> None:

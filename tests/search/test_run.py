@@ -6,16 +6,19 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from costlib.hardware import Hardware
 from costlib.hub import Bundle
-from costlib.measure.measurer import Candidate, Measurement
+from costlib.measure.building import Building
+from costlib.measure.measurer import Candidate
 from costlib.measure.simulated import SimulatedDevice, analytic
 from costlib.schema import Origin
 from costlib.search.config import SearchConfig
+from costlib.search.evolution import EvolutionarySearch
 from costlib.search.run import Batch, TuningRun
 from costlib.search.scheduler import TaskScheduler
 from costlib.search.second_stage import Draft, SecondStage
@@ -196,13 +199,11 @@ class Recorder(SimulatedDevice):
         super().__init__(analytic)
         self.code: list[int] = []
 
-    def measure(
-        self, task: Task, candidates: Sequence[Candidate], best_s: float | None = None
-    ) -> list[Measurement]:
+    def begin(self, task: Task, candidates: Sequence[Candidate]) -> Building[None]:
         for candidate in candidates:
             assert candidate.schedule is not None
             self.code.append(structural_key(candidate.schedule.mod))
-        return super().measure(task, candidates, best_s)
+        return super().begin(task, candidates)
 
 
 def test_a_small_space_is_measured_to_its_end(hardware: Hardware, tmp_path: Path) -> None:
@@ -253,6 +254,79 @@ def test_more_candidates_are_lowered_for_the_first_programs(
     config = SMALL.model_copy(update={"batch": 8, "early_survivors": 3, "niches": 0.0})
     start(tasks[:1], hardware, tmp_path, config=config).run(48)
     assert asked_for[:5] == [24, 24, 24, 24, 16]
+
+
+def test_batches_grow_with_what_was_measured(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path
+) -> None:
+    sizes = {}
+    for growth in (0.25, 0.0):
+        batches: list[Batch] = []
+        config = SMALL.model_copy(update={"growth": growth})
+        run = start(tasks[:1], hardware, tmp_path / str(growth), config=config)
+        run.run(100, on_batch=batches.append)
+        sizes[growth] = [len(batch.proposals) for batch in batches]
+        assert sum(sizes[growth]) == 100
+    assert sizes[0.25][:6] == [4, 4, 4, 4, 4, 5]
+    assert max(sizes[0.25]) == 16
+    assert set(sizes[0.0]) <= {4, 3, 1}
+
+
+class Diary(SimulatedDevice):
+    """Writes down when a search is asked for programs, and when programs are run."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(self._run)
+        self.entries: list[tuple[str, Task]] = []
+        propose = EvolutionarySearch.propose
+
+        def noted(search: EvolutionarySearch, *arguments: Any) -> list[Proposal]:
+            self.entries.append(("propose", search.task))
+            return propose(search, *arguments)
+
+        monkeypatch.setattr(EvolutionarySearch, "propose", noted)
+
+    def _run(self, task: Task, program: Program) -> float | None:
+        if self.entries[-1] != ("run", task):
+            self.entries.append(("run", task))
+        return analytic(task, program)
+
+    def in_turns(self) -> int:
+        """After how many entries a batch is proposed before the one before it was run."""
+        kinds = [kind for kind, _ in self.entries]
+        return next((i for i in range(1, len(kinds)) if kinds[i - 1] == kinds[i]), len(kinds))
+
+
+def test_a_settled_task_is_searched_while_it_is_built(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    diary = Diary(monkeypatch)
+    run = start(tasks[:1], hardware, tmp_path, diary)
+    run.run(64)
+    assert diary.in_turns() == 2 * 16 // run.config.batch - 1
+    assert run.trials == len({m.program.program_id for m in diary.measured}) == 64
+
+
+def test_another_task_is_searched_meanwhile_unless_it_waits_for_help(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, like_it, other = tasks
+    for name, some, entries in (
+        ("strangers", [one, other], [("propose", one), ("propose", other), ("run", one)]),
+        ("alike", [one, like_it], [("propose", one), ("run", one), ("propose", like_it)]),
+    ):
+        diary = Diary(monkeypatch)
+        start(some, hardware, tmp_path / name, diary).run(16)
+        assert diary.entries[:3] == entries
+
+
+def test_nothing_is_proposed_ahead_if_it_is_not_wanted(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    diary = Diary(monkeypatch)
+    config = SMALL.model_copy(update={"ahead": False})
+    start([tasks[0], tasks[2]], hardware, tmp_path, diary, config=config).run(48)
+    assert diary.in_turns() == len(diary.entries)
 
 
 def test_stops_when_little_is_to_be_gained(
