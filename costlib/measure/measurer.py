@@ -46,10 +46,21 @@ _PATIENCE = 4
 
 @dataclass(frozen=True)
 class Candidate:
-    """A program and the schedule it lowers to; ``None`` if it does not pass the postprocessors."""
+    """A program that is to be measured.
+
+    Attributes
+    ----------
+    program
+        The program.
+    schedule
+        What it lowers to; ``None`` if it does not pass the postprocessors.
+    race
+        Whether repeats are saved where it cannot win.
+    """
 
     program: Program
     schedule: Any | None
+    race: bool = True
 
 
 @dataclass(frozen=True)
@@ -169,9 +180,9 @@ class Measurer(AbstractContextManager["Measurer"]):
         def run(builds: list[Outcome | None], best_s: float | None) -> list[Measurement]:
             def finish(number: int) -> Measurement:
                 nonlocal best_s
-                measurement = self._finish(
-                    task, candidates[number], jobs[number], builds[number], best_s
-                )
+                candidate = candidates[number]
+                to_beat = best_s if candidate.race else None
+                measurement = self._finish(task, candidate, jobs[number], builds[number], to_beat)
                 if measurement.latency_s is not None and not measurement.raced:
                     best_s = min(best_s or measurement.latency_s, measurement.latency_s)
                 return measurement

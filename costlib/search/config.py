@@ -62,7 +62,7 @@ class SearchConfig(BaseModel):
         Correct the models by what the run measures.
     looks
         How often a task's best program is measured in all before it is believed to be that, if
-        none of the moments was calm; each counts as a trial.
+        none of the moments was calm and no two measurements agree; each counts as a trial.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

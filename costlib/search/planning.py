@@ -13,7 +13,7 @@ from costlib.search.scheduler import TaskScheduler
 from costlib.search.strategy import Proposal, Strategy
 
 _CLOSING_SHARE = 1 / 8
-"""Of the trials at most, to measure the best programs again that were measured only once."""
+"""Of the trials at most, to measure the best programs again that there is doubt about."""
 
 _SETTLED = 16
 """Programs of a task from which on a batch need not wait for the one before it."""

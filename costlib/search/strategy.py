@@ -44,9 +44,6 @@ PRIORS = 8
 _STANDS = 4
 """Other programs that a new best one has to stand before it is measured again."""
 
-_FINAL_LOOKS = 2
-"""How often a task's best program is measured at least, at the end."""
-
 
 @dataclass(frozen=True)
 class Prior:
@@ -101,7 +98,7 @@ class Strategy(ABC):
         Ids of the programs that were measured, are being measured, or failed.
     elite
         (latency in seconds, program), the best first; of a program that was measured more than
-        once the median.
+        once as in :class:`costlib.search.standings.Standings`.
     exhausted
         Whether there is nothing left to propose.
     """
@@ -179,28 +176,27 @@ class Strategy(ABC):
 
     @property
     def is_unsure(self) -> bool:
-        """Whether the best program was measured only once, and not in a calm moment."""
+        """Whether the best program may owe its place to luck.
+
+        Not if it was measured in a calm moment, twice to the same result, or often enough.
+        """
         looks = self._standings.looks()
-        return 0 < looks < min(_FINAL_LOOKS, self._config.looks) and not self._was_calm
+        sure = self._standings.best in self._calm or self._standings.is_confirmed()
+        return 0 < looks < self._config.looks and not sure
 
     def repeated(self) -> list[Proposal]:
         """Return the best program, to be measured again; nothing if it is sure or not settled.
 
-        It is sure if it was measured in a calm moment, or often enough. It is settled when it has
-        stayed the best for a while, so that no trial is spent on one that is about to be beaten.
+        It is settled when it has stayed the best for a while, so that no trial is spent on one that
+        is about to be beaten.
         """
-        sure = self._was_calm or self._standings.looks() >= self._config.looks
-        return self.best() if self._standings.stands() >= _STANDS and not sure else []
-
-    @property
-    def _was_calm(self) -> bool:
-        return self._standings.best in self._calm
+        return self.best() if self._standings.stands() >= _STANDS and self.is_unsure else []
 
     def best(self) -> list[Proposal]:
         """Return the best program once more; nothing if there is none."""
         programs = [p for _, p in self.elite if p.program_id == self._standings.best]
         return self.proposals(
-            [(Candidate(p, self.space.lower(p)), Origin.REPEATED) for p in programs]
+            [(Candidate(p, self.space.lower(p), race=False), Origin.REPEATED) for p in programs]
         )
 
     def recall(self, measurements: Sequence[Measurement]) -> None:

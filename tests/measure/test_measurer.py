@@ -4,6 +4,7 @@ import itertools
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -62,6 +63,13 @@ def test_slow_programs_are_not_repeated(measurer: Measurer, matmul: Task) -> Non
     assert slow.raced
     assert slow.status is Status.OK
     assert slow.latency_s is not None
+
+
+def test_what_does_not_race_is_repeated_however_slow(measurer: Measurer, matmul: Task) -> None:
+    candidate = replace(candidates(matmul, 1)[0], race=False)
+    found = measurer.measure(matmul, [candidate], best_s=1e-9)[0]
+    assert not found.raced
+    assert len(found.run_secs) == CONFIG.repeats
 
 
 def test_programs_that_can_win_are_repeated(measurer: Measurer, matmul: Task) -> None:
