@@ -266,12 +266,16 @@ def _with_and_without(bundle: Bundle, parts: Mapping[str, Mapping[str, Any]]) ->
 
 
 def _cold_versions(bundle: Bundle) -> dict[str, Version]:
-    """Return the search without a bundle, and without each part."""
+    """Return the same without a bundle; there the plain loop learns, as it has nothing else."""
+    learning = PLAIN.model_copy(update=PARTS["correction"])
     versions: dict[str, Version] = {"full": (bundle, FULL), "cold": (None, FULL)}
+    versions["cold-plain"] = None, learning
     for name, change in PARTS.items():
         if name not in OF_A_BUNDLE:
             sign, config = _switched(change)
             versions[f"cold {sign} {name}"] = None, config
+            if name != "correction":
+                versions[f"cold-plain + {name}"] = None, learning.model_copy(update=change)
     return versions
 
 
