@@ -4,7 +4,8 @@ The correction is a Gaussian process over what the global model leaves unexplain
 of the throughput. Two programs are as alike as they share leaves of the model's trees, so likeness
 is in the terms that matter for speed on many tasks; it counts fully within a task and less across
 tasks. AutoTVM (f_global + f_local) and TenSet (plus_mix_task) fit trees to the residual instead,
-which takes many more measurements before it helps.
+which takes many more measurements before it helps. A global model without trees is given some:
+extremely randomised ones (Geurts et al. 2006), grown on what the run has measured.
 
 In the space of leaves this is a ridge regression: predicting looks up a number for each tree.
 """
@@ -19,7 +20,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, cg
 
-from costlib.features.batch import FeatureBatch
+from costlib.features.batch import FeatureBatch, select
 from costlib.models.base import Scores
 
 _FEWEST_PROGRAMS = 4
@@ -38,8 +39,9 @@ _OF_ALL_TASKS = 0.3
 _NOISE = 0.2
 """Variance of a measurement that no likeness explains, relative to what likeness explains."""
 
-_RANDOM_TREES = 100
-_RANDOM_DEPTH = 8
+_OWN_TREES = 100
+_COLUMNS_TRIED = 0.3
+"""Share of the features that each split of a tree of the run's own chooses from."""
 
 Groups = np.ndarray[Any, np.dtype[np.int64]]
 Leaves = np.ndarray[Any, np.dtype[np.int64]]
@@ -67,9 +69,9 @@ class CorrectedModel:
     Parameters
     ----------
     base
-        The global model. If it has no trees, random ones divide the run's own measurements.
+        The global model. If it has no trees, the run's own measurements grow them.
     seed
-        Seed of the random trees.
+        Seed of the trees.
 
     Attributes
     ----------
@@ -81,8 +83,7 @@ class CorrectedModel:
         self.base = base
         self.share = 0.0
         self._seed = seed
-        self._trees: HasLeaves | None = base if isinstance(base, HasLeaves) else None
-        self._process: _Process | None = None
+        self._local: _Local | None = None
         self._seen: dict[int, Leaves] = {}
 
     def predict(self, batch: FeatureBatch, task: int | None = None) -> Scores:
@@ -102,9 +103,9 @@ class CorrectedModel:
             float64 `n`.
         """
         scores = self.base.predict(batch)
-        if not self.share or self._process is None or self._trees is None or len(batch) == 0:
+        if not self.share or self._local is None or len(batch) == 0:
             return scores
-        return scores + self.share * self._process.mean(self._trees.leaves(batch), task)
+        return scores + self.share * self._local.mean(batch, task)
 
     def uncertainty(self, batch: FeatureBatch, task: int) -> Scores:
         """Return how far a program's score may be off, float64 `n`.
@@ -112,13 +113,13 @@ class CorrectedModel:
         It is the standard deviation of the process, given what was measured of the task; 0 before
         the first fit.
         """
-        if self._trees is None or self._process is None:
+        if self._local is None:
             return np.zeros(len(batch))
-        leaves = self._trees.leaves(batch)
+        leaves = self._local.trees.leaves(batch)
         seen = self._seen.get(task, leaves[:0])
         between, within = _likeness(leaves, seen), _likeness(seen, seen)
         known = between * np.linalg.solve(within + _NOISE * np.eye(len(seen)), between.T).T
-        return np.asarray(self._process.spread * np.sqrt(np.maximum(1 - known.sum(1), 0)))
+        return np.asarray(self._local.process.spread * np.sqrt(np.maximum(1 - known.sum(1), 0)))
 
     def refit(self, batch: FeatureBatch, latency_s: Scores, groups: Groups) -> None:
         """Fit the correction to everything measured so far.
@@ -132,28 +133,34 @@ class CorrectedModel:
         """
         if len(batch) < _FEWEST_PROGRAMS:
             return
-        if not isinstance(self.base, HasLeaves):
-            self._trees = _RandomTrees(batch, self._seed)
-        assert self._trees is not None
-        scores, leaves = self.base.predict(batch), self._trees.leaves(batch)
-        throughput = -np.log(latency_s)
+        scores, throughput = self.base.predict(batch), -np.log(latency_s)
         self.share = _SHARES[0]
         if len(batch) >= _FEWEST_JUDGED:
             held_back = np.arange(len(batch)) % 2 == 1
             correction = np.empty(len(batch))
             for half in (held_back, ~held_back):
-                parts = scores[~half], throughput[~half], leaves[~half], groups[~half]
-                process = _fit(*parts)
+                seen = np.flatnonzero(~half)
+                parts = select(batch, seen), scores[seen], throughput[seen], groups[seen]
+                local = self._fit(*parts)
                 for task in np.unique(groups[half]):
-                    rows = half & (groups == task)
-                    correction[rows] = process.mean(leaves[rows], int(task))
+                    rows = np.flatnonzero(half & (groups == task))
+                    correction[rows] = local.mean(select(batch, rows), int(task))
             ranked = [
                 _pairs_in_order(scores + share * correction, throughput, groups)
                 for share in _SHARES
             ]
             self.share = _SHARES[int(np.argmax(ranked))]
-        self._process = _fit(scores, throughput, leaves, groups)
+        self._local = self._fit(batch, scores, throughput, groups)
+        leaves = self._local.trees.leaves(batch)
         self._seen = {int(task): leaves[groups == task] for task in np.unique(groups)}
+
+    def _fit(
+        self, batch: FeatureBatch, scores: Scores, throughput: Scores, groups: Groups
+    ) -> _Local:
+        left = _unexplained(scores, throughput, groups)
+        base = self.base
+        trees = base if isinstance(base, HasLeaves) else _OwnTrees(batch, left, self._seed)
+        return _Local(trees, _process(left, trees.leaves(batch), groups))
 
 
 @dataclass(frozen=True)
@@ -180,13 +187,30 @@ class _Process:
         return np.asarray((values * known).sum(1))
 
 
-def _fit(scores: Scores, throughput: Scores, leaves: Leaves, groups: Groups) -> _Process:
-    """Explain the logarithm of the throughput, scaled to the spread that scores have in a task."""
-    tasks, numbers = np.unique(groups, return_inverse=True)
+@dataclass(frozen=True)
+class _Local:
+    """What was learnt in the run: trees, and what their leaves are worth."""
+
+    trees: HasLeaves
+    process: _Process
+
+    def mean(self, batch: FeatureBatch, task: int | None) -> Scores:
+        """Return what is added to the scores of programs."""
+        return self.process.mean(self.trees.leaves(batch), task)
+
+
+def _unexplained(scores: Scores, throughput: Scores, groups: Groups) -> Scores:
+    """Return what scores leave of the throughput's logarithm, scaled to their spread in a task."""
+    _, numbers = np.unique(groups, return_inverse=True)
     scores, throughput = _centred(scores, numbers), _centred(throughput, numbers)
     norms = float(np.linalg.norm(scores)), float(np.linalg.norm(throughput))
     scale = norms[0] / norms[1] if all(norms) else 1.0
-    residual = _centred(scale * throughput - scores, numbers)
+    return _centred(scale * throughput - scores, numbers)
+
+
+def _process(residual: Scores, leaves: Leaves, groups: Groups) -> _Process:
+    """Explain a residual by the leaves that programs share."""
+    tasks, numbers = np.unique(groups, return_inverse=True)
     trees, width = leaves.shape[1], int(leaves.max()) + 1
     columns = leaves + width * np.arange(trees)
     shared = _one_hot(columns, trees * width)
@@ -197,7 +221,7 @@ def _fit(scores: Scores, throughput: Scores, leaves: Leaves, groups: Groups) -> 
         alike += (1 - _OF_ALL_TASKS) * (own @ (own.T @ vector))
         return np.asarray(alike / trees + _NOISE * vector)
 
-    count = len(scores)
+    count = len(residual)
     operator = LinearOperator((count, count), matvec=likeness, dtype="float64")
     weights = cg(operator, residual, rtol=1e-6, maxiter=500)[0]
     spread = float(np.sqrt(max(residual @ weights, 0) / count))
@@ -236,18 +260,18 @@ def _pairs_in_order(scores: Scores, throughput: Scores, groups: Groups) -> float
     return right / all_pairs if all_pairs else 0.5
 
 
-class _RandomTrees:
-    """Trees whose splits are drawn at random within the spread of some programs' features."""
+class _OwnTrees:
+    """Extremely randomised trees, grown until they tell the programs of a run apart."""
 
-    def __init__(self, batch: FeatureBatch, seed: int) -> None:
-        from sklearn.ensemble import RandomTreesEmbedding
+    def __init__(self, batch: FeatureBatch, residual: Scores, seed: int) -> None:
+        from sklearn.ensemble import ExtraTreesRegressor
 
-        self._forest = RandomTreesEmbedding(
-            _RANDOM_TREES, max_depth=_RANDOM_DEPTH, random_state=seed
+        self._forest = ExtraTreesRegressor(
+            _OWN_TREES, max_features=_COLUMNS_TRIED, random_state=seed
         )
         varying = np.flatnonzero(np.ptp(batch.pooled(), axis=0) > 0)
         self._columns = varying if len(varying) else np.arange(1)
-        self._forest.fit(batch.pooled()[:, self._columns])
+        self._forest.fit(batch.pooled()[:, self._columns], residual)
 
     def leaves(self, batch: FeatureBatch) -> Leaves:
         """Return the leaf of each tree; int64 `n x t`."""

@@ -36,11 +36,14 @@ class RunModel:
 
     Attributes
     ----------
+    pretrained
+        Whether there is a bundle.
     generator
         The bundle's, if there is one and it is to be used.
     """
 
     def __init__(self, bundle: Bundle | None, config: SearchConfig, seed: int = 0) -> None:
+        self.pretrained = bundle is not None
         self._config = config
         self._exact = CorrectedModel(bundle.statement_model() if bundle else Nothing(), seed=seed)
         draft = bundle.draft if bundle else Nothing()
