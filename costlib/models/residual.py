@@ -40,8 +40,6 @@ _NOISE = 0.2
 """Variance of a measurement that no likeness explains, relative to what likeness explains."""
 
 _OWN_TREES = 100
-_COLUMNS_TRIED = 0.3
-"""Share of the features that each split of a tree of the run's own chooses from."""
 
 Groups = np.ndarray[Any, np.dtype[np.int64]]
 Leaves = np.ndarray[Any, np.dtype[np.int64]]
@@ -105,7 +103,8 @@ class CorrectedModel:
         scores = self.base.predict(batch)
         if not self.share or self._local is None or len(batch) == 0:
             return scores
-        return scores + self.share * self._local.mean(batch, task)
+        leaves = self._local.trees.leaves(batch)
+        return scores + self.share * self._local.process.mean(leaves, task)
 
     def uncertainty(self, batch: FeatureBatch, task: int) -> Scores:
         """Return how far a program's score may be off, float64 `n`.
@@ -134,33 +133,32 @@ class CorrectedModel:
         if len(batch) < _FEWEST_PROGRAMS:
             return
         scores, throughput = self.base.predict(batch), -np.log(latency_s)
+        base = self.base if isinstance(self.base, HasLeaves) else None
+        known = None if base is None else base.leaves(batch)
+
+        def fit(seen: Groups) -> tuple[_Local, Leaves]:
+            """Learn from some of the programs; return the leaves of all as well."""
+            left = _unexplained(scores[seen], throughput[seen], groups[seen])
+            trees = base or _OwnTrees(select(batch, seen), left, self._seed)
+            leaves = trees.leaves(batch) if known is None else known
+            return _Local(trees, _process(left, leaves[seen], groups[seen])), leaves
+
         self.share = _SHARES[0]
         if len(batch) >= _FEWEST_JUDGED:
             held_back = np.arange(len(batch)) % 2 == 1
             correction = np.empty(len(batch))
             for half in (held_back, ~held_back):
-                seen = np.flatnonzero(~half)
-                parts = select(batch, seen), scores[seen], throughput[seen], groups[seen]
-                local = self._fit(*parts)
+                local, leaves = fit(np.flatnonzero(~half))
                 for task in np.unique(groups[half]):
-                    rows = np.flatnonzero(half & (groups == task))
-                    correction[rows] = local.mean(select(batch, rows), int(task))
+                    rows = half & (groups == task)
+                    correction[rows] = local.process.mean(leaves[rows], int(task))
             ranked = [
                 _pairs_in_order(scores + share * correction, throughput, groups)
                 for share in _SHARES
             ]
             self.share = _SHARES[int(np.argmax(ranked))]
-        self._local = self._fit(batch, scores, throughput, groups)
-        leaves = self._local.trees.leaves(batch)
+        self._local, leaves = fit(np.arange(len(batch)))
         self._seen = {int(task): leaves[groups == task] for task in np.unique(groups)}
-
-    def _fit(
-        self, batch: FeatureBatch, scores: Scores, throughput: Scores, groups: Groups
-    ) -> _Local:
-        left = _unexplained(scores, throughput, groups)
-        base = self.base
-        trees = base if isinstance(base, HasLeaves) else _OwnTrees(batch, left, self._seed)
-        return _Local(trees, _process(left, trees.leaves(batch), groups))
 
 
 @dataclass(frozen=True)
@@ -193,10 +191,6 @@ class _Local:
 
     trees: HasLeaves
     process: _Process
-
-    def mean(self, batch: FeatureBatch, task: int | None) -> Scores:
-        """Return what is added to the scores of programs."""
-        return self.process.mean(self.trees.leaves(batch), task)
 
 
 def _unexplained(scores: Scores, throughput: Scores, groups: Groups) -> Scores:
@@ -266,9 +260,7 @@ class _OwnTrees:
     def __init__(self, batch: FeatureBatch, residual: Scores, seed: int) -> None:
         from sklearn.ensemble import ExtraTreesRegressor
 
-        self._forest = ExtraTreesRegressor(
-            _OWN_TREES, max_features=_COLUMNS_TRIED, random_state=seed
-        )
+        self._forest = ExtraTreesRegressor(_OWN_TREES, max_features="sqrt", random_state=seed)
         varying = np.flatnonzero(np.ptp(batch.pooled(), axis=0) > 0)
         self._columns = varying if len(varying) else np.arange(1)
         self._forest.fit(batch.pooled()[:, self._columns], residual)

@@ -35,12 +35,13 @@ class SearchConfig(BaseModel):
         is known of is measured, too.
     diversity
         What a decision that no other program of the batch has made is worth, in standard
-        deviations of the candidates' scores. By default 0.5 without a bundle, where it teaches the
-        models (``tools/results/variants.json``), and 0 with one, where it gains little
+        deviations of the candidates' scores. By default 0.5 without a bundle, where nothing else
+        keeps a batch from being all alike, and 0 with one, where it gains little
         (``tools/results/search.json``).
     draft
-        Let the bundle's model of schedules guide the evolution; otherwise the exact model scores a
-        random part of the population.
+        Let the bundle's model of schedules guide the evolution (without a bundle the run's own,
+        once 32 programs of a task were measured); otherwise the exact model scores a random part of
+        the population.
     directions
         Mutate in the direction that the bundle's classifier expects most of; otherwise with
         MetaSchedule's probabilities. Off by default: what a mutation brings on average says little

@@ -236,7 +236,8 @@ class EvolutionarySearch(Strategy):
         their shares.
         """
         config = self._config
-        score = partial(self._model.draft_scores, self._number) if self._model.drafts else None
+        known = self._model.drafts(self._number)
+        score = partial(self._model.draft_scores, self._number) if known else None
         shares = self._choice.shares()
         if not config.sketch_selection:
             shares = dict.fromkeys(shares, 1 / len(shares))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from costlib.features.batch import FeatureBatch, concatenate
+from costlib.features.batch import FeatureBatch, concatenate, select
 from costlib.models.base import CostModel, Scores
 from costlib.models.residual import CorrectedModel, Groups
 
@@ -47,6 +47,17 @@ def test_learns_what_a_global_model_without_trees_misses() -> None:
     model.refit(batch, latency_s, ungrouped(300))
     unseen, unseen_latency_s = programs(60, seed=1)
     assert spearmanr(model.predict(unseen, task=0), -unseen_latency_s)[0] > 0.8
+
+
+def test_a_few_measurements_tell_which_of_many_features_counts() -> None:
+    rng = np.random.default_rng(0)
+    stores = rng.uniform(size=(140, 1, 40)).astype("float32")
+    latency_s = 1e-3 * (1 + 5 * stores[:, 0, 0].astype("float64"))
+    batch = concatenate(list(stores), np.zeros((140, 1), "float32"))
+    model = CorrectedModel(Indifferent())
+    model.refit(select(batch, np.arange(40)), latency_s[:40], ungrouped(40))
+    unseen = select(batch, np.arange(40, 140))
+    assert spearmanr(model.predict(unseen, task=0), -latency_s[40:])[0] > 0.9
 
 
 @pytest.mark.parametrize("count", [1, 3])
