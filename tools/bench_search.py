@@ -68,8 +68,10 @@ PLAIN = SearchConfig(
     looks=1,
     niches=0,
 )
-FULL = SearchConfig(directions=True)
+FULL = SearchConfig(directions=True, diversity=0)
 """The default, and what the ablation has switched off since."""
+COLD = SearchConfig(directions=True)
+"""The same without a bundle."""
 PARTS: dict[str, dict[str, Any]] = {
     "crossover": {"crossover": 0.2},
     "diversity": {"diversity": 0.2},
@@ -257,7 +259,7 @@ def _versions(
 def _with_and_without(bundle: Bundle, parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Version]:
     """Return the plain loop with each part, and the full search without it."""
     versions: dict[str, Version] = {"plain": (bundle, PLAIN), "full": (bundle, FULL)}
-    versions["cold"] = None, FULL
+    versions["cold"] = None, COLD
     for name, change in parts.items():
         versions[f"plain + {name}"] = bundle, PLAIN.model_copy(update=change)
         sign, config = _switched(change)
@@ -268,21 +270,21 @@ def _with_and_without(bundle: Bundle, parts: Mapping[str, Mapping[str, Any]]) ->
 def _cold_versions(bundle: Bundle) -> dict[str, Version]:
     """Return the same without a bundle; there the plain loop learns, as it has nothing else."""
     learning = PLAIN.model_copy(update=PARTS["correction"])
-    versions: dict[str, Version] = {"full": (bundle, FULL), "cold": (None, FULL)}
+    versions: dict[str, Version] = {"full": (bundle, FULL), "cold": (None, COLD)}
     versions["cold-plain"] = None, learning
     for name, change in PARTS.items():
         if name not in OF_A_BUNDLE:
-            sign, config = _switched(change)
+            sign, config = _switched(change, COLD)
             versions[f"cold {sign} {name}"] = None, config
             if name != "correction":
                 versions[f"cold-plain + {name}"] = None, learning.model_copy(update=change)
     return versions
 
 
-def _switched(change: Mapping[str, Any]) -> tuple[str, SearchConfig]:
+def _switched(change: Mapping[str, Any], full: SearchConfig = FULL) -> tuple[str, SearchConfig]:
     """Return the full search without a part, or with it if it is not in there."""
-    less = FULL.model_copy(update={field: getattr(PLAIN, field) for field in change})
-    return ("-", less) if less != FULL else ("+", FULL.model_copy(update=change))
+    less = full.model_copy(update={field: getattr(PLAIN, field) for field in change})
+    return ("-", less) if less != full else ("+", full.model_copy(update=change))
 
 
 def raced(arms: Sequence[Arm], tasks: Sequence[Task], measurer: Measurer) -> dict[str, Any]:

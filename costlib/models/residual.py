@@ -261,9 +261,10 @@ class _OwnTrees:
         from sklearn.ensemble import ExtraTreesRegressor
 
         self._forest = ExtraTreesRegressor(_OWN_TREES, max_features="sqrt", random_state=seed)
-        varying = np.flatnonzero(np.ptp(batch.pooled(), axis=0) > 0)
+        table = batch.pooled()
+        varying = np.flatnonzero(np.ptp(table, axis=0) > 0)
         self._columns = varying if len(varying) else np.arange(1)
-        self._forest.fit(batch.pooled()[:, self._columns], residual)
+        self._forest.fit(table[:, self._columns], residual)
 
     def leaves(self, batch: FeatureBatch) -> Leaves:
         """Return the leaf of each tree; int64 `n x t`."""

@@ -37,7 +37,8 @@ _STALLED = 8
 """Programs in a row, none of them better, after which it is time to look at other niches."""
 
 _EARLY = 32
-"""Programs of a task for which ``early_survivors`` are lowered."""
+"""Programs of a task for which ``early_survivors`` are lowered; without a bundle no model of
+schedules guides these, as it would mislead by what little it knows."""
 
 _WRITTEN = 64
 """Programs of a task that the generator writes."""
@@ -105,8 +106,9 @@ class EvolutionarySearch(Strategy):
         if elsewhere is None:
             stalled = bool(self.elite) and self._standings.stands() >= _STALLED
             elsewhere = stalled and rng.random() < self._config.niches
-        early = len(self.measured) < _EARLY
-        survivors_each = self._config.early_survivors if early else self._config.survivors
+        survivors_each = (
+            self._config.early_survivors if self._is_early() else self._config.survivors
+        )
         wanted = count if elsewhere else survivors_each * count
         people = self._evolved(inherited, rng, elsewhere)
         unusual = self._unusual(people, count) if elsewhere else []
@@ -133,6 +135,9 @@ class EvolutionarySearch(Strategy):
             epsilon=self._config.epsilon,
         )
         return [survivors[i] for i in [*chosen, *(int(rest[i]) for i in more)]]
+
+    def _is_early(self) -> bool:
+        return len(self.measured) < _EARLY
 
     def _diversity(self) -> float:
         """What a new decision is worth in a batch."""
@@ -236,8 +241,8 @@ class EvolutionarySearch(Strategy):
         their shares.
         """
         config = self._config
-        known = self._model.drafts(self._number)
-        score = partial(self._model.draft_scores, self._number) if known else None
+        guided = self._model.drafts and (self._model.pretrained or not self._is_early())
+        score = partial(self._model.draft_scores, self._number) if guided else None
         shares = self._choice.shares()
         if not config.sketch_selection:
             shares = dict.fromkeys(shares, 1 / len(shares))

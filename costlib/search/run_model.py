@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,6 @@ Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 _GROWTH = 1.1
 """By what factor the measurements have grown before the corrections are fitted again."""
-
-_FEWEST_DRAFTED = 32
-"""Without a bundle, programs of a task that its evolution needs before a model can guide it: fewer
-mislead it."""
 
 _LEAST_CHANCE = 0.02
 """Of any direction that is allowed, so that none is forgotten."""
@@ -60,16 +55,15 @@ class RunModel:
         self._latency_s: list[Floats] = []
         self._groups: list[Floats] = []
         self._fitted = 0
-        self._measured: Counter[int] = Counter()
 
     def number_of(self, workload_id: str) -> int:
         """Return the index of a task in the run; a new one if it was not met before."""
         return self._numbers.setdefault(workload_id, len(self._numbers))
 
-    def drafts(self, task: int) -> bool:
-        """Whether :meth:`draft_scores` says anything of a task that can be relied on."""
-        known = self.pretrained or self._measured[task] >= _FEWEST_DRAFTED
-        return self._draft is not None and known
+    @property
+    def drafts(self) -> bool:
+        """Whether :meth:`draft_scores` says anything."""
+        return self._draft is not None
 
     def scores(self, task: int, statements: FeatureBatch) -> Floats:
         """Score lowered programs of a task; float64 `n`."""
@@ -118,7 +112,6 @@ class RunModel:
             self._seen.append((statements, schedules))
             self._latency_s.append(latency_s)
             self._groups.append(np.full(len(latency_s), task))
-            self._measured[task] += len(latency_s)
 
     def refit(self) -> None:
         """Correct the models by all that was observed, where that has become notably more."""

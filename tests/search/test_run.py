@@ -17,9 +17,11 @@ from costlib.measure.building import Building
 from costlib.measure.measurer import Candidate
 from costlib.measure.simulated import SimulatedDevice, analytic
 from costlib.schema import Origin
+from costlib.search.batch_selection import select_batch
 from costlib.search.config import SearchConfig
 from costlib.search.evolution import EvolutionarySearch
 from costlib.search.run import Batch, TuningRun
+from costlib.search.run_model import RunModel
 from costlib.search.scheduler import TaskScheduler
 from costlib.search.second_stage import Draft, SecondStage
 from costlib.search.strategy import Proposal
@@ -351,3 +353,41 @@ def test_look_alikes_start_from_one_another(
         shares.append(origins.count(Origin.DIFFUSED))
     assert shares[0] > 0
     assert shares[1] == 0
+
+
+def test_without_a_bundle_a_model_guides_evolution_once_it_has_seen_enough(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start(tasks[:1], hardware, tmp_path, config=SMALL.model_copy(update={"batch": 8}))
+    (search,) = run.searches
+    asked: list[int] = []
+    score = RunModel.draft_scores
+
+    def noted(model: RunModel, *arguments: Any) -> Any:
+        asked.append(len(search.measured))
+        return score(model, *arguments)
+
+    monkeypatch.setattr(RunModel, "draft_scores", noted)
+    run.run(48)
+    assert asked and min(asked) >= 32
+
+
+@pytest.mark.parametrize("chosen, expected", [(None, 0.5), (0.0, 0.0)])
+def test_without_a_bundle_batches_are_diverse_unless_it_is_said_otherwise(
+    chosen: float | None,
+    expected: float,
+    tasks: list[Task],
+    hardware: Hardware,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[float] = []
+
+    def noted(*arguments: Any, diversity: float, **others: Any) -> list[int]:
+        asked.append(diversity)
+        return select_batch(*arguments, diversity=diversity, **others)
+
+    monkeypatch.setattr("costlib.search.evolution.select_batch", noted)
+    config = SMALL.model_copy(update={"diversity": chosen})
+    start(tasks[:1], hardware, tmp_path, config=config).run(8)
+    assert set(asked) == {expected}

@@ -1,4 +1,4 @@
-"""What the models of a run say, and from when on."""
+"""Which way the search changes programs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from costlib.features.batch import concatenate
 from costlib.models.direction import DIRECTIONS
 from costlib.search.config import SearchConfig
 from costlib.search.run_model import Nothing, RunModel
@@ -45,19 +44,3 @@ def test_programs_move_where_most_is_expected_but_not_only_there() -> None:
 
 def test_without_directions_they_move_as_metaschedule_does() -> None:
     np.testing.assert_array_equal(chances(directions=False), stock_probabilities(ALLOWED))
-
-
-def test_without_a_bundle_no_evolution_is_guided_before_enough_of_its_task_was_measured() -> None:
-    model, known = RunModel(None, SearchConfig()), RunModel(None, SearchConfig(draft=False))
-    batch = concatenate(list(np.ones((31, 1, 4), "float32")), np.zeros((31, 1), "float32"))
-    for one in (model, known):
-        one.observe(0, batch, batch, np.ones(31))
-    assert not model.drafts(0)
-    for one in (model, known):
-        one.observe(0, batch.split()[0], batch.split()[0], np.ones(1))
-    assert model.drafts(0) and not model.drafts(1) and not known.drafts(0)
-
-
-def test_a_bundle_guides_the_evolution_from_the_start() -> None:
-    bundle: Any = SimpleNamespace(statement_model=Nothing, draft=Nothing(), directions=None)
-    assert RunModel(bundle, SearchConfig()).drafts(0)
