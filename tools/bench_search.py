@@ -87,7 +87,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "growing batches": {"growth": 0.25},
     "proposing ahead": {"ahead": True},
 }
-OF_A_BUNDLE = ("draft", "directions", "bank", "generator")
+OF_A_BUNDLE = ("directions", "bank", "generator")
 """Parts that a search without a bundle does not have."""
 DIFFUSION: dict[str, dict[str, Any]] = {"diffusion": {"diffusion": True}}
 
