@@ -32,7 +32,7 @@ def summarise(folder: Path) -> dict[str, Any]:
             summary["pooled"][key] = _pooled(entries)
             summary[f"{key}_by_hardware"] = _by_hardware(entries)
     summary["ablation"] = _ablation(
-        [case for name, case in cases.items() if name.startswith("ablation-")]
+        {name: case for name, case in cases.items() if name.startswith("ablation-")}
     )
     return summary
 
@@ -133,14 +133,19 @@ def _geometric_mean(values: Sequence[float]) -> float:
     return round(float(np.exp(np.mean(np.log(values)))), 4)
 
 
-def _ablation(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """How fast each version is after all trials, relative to the full search.
+def _ablation(cases: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """How fast each version is after all trials, relative to the full search with a bundle.
+
+    ``on``: tasks or networks; races of versions without a bundle are apart from those with one.
 
     ``gain``: of the version with a part relative to the same one without it; ``gain_error`` is the
     standard error of its logarithm.
     """
     rows = []
-    kinds = [(case, "networks" if len(case["tasks"]) > 1 else "tasks") for case in cases]
+    kinds = [
+        (case, ("networks" if len(case["tasks"]) > 1 else "tasks") + ", cold" * ("-cold-" in name))
+        for name, case in cases.items()
+    ]
     for on, name in dict.fromkeys((on, name) for case, on in kinds for name in case["arms"]):
         ratios, areas, overheads, gains = [], [], [], []
         raced = [case for case, kind in kinds if kind == on and name in case["arms"]]
