@@ -70,9 +70,9 @@ def search(result: dict[str, Any]) -> list[str]:
             "one, which learns from the run. "
             "Throughput relative to the full search's, after all trials and as the mean "
             "along the way, geometric means and the range of the former. *Gain*: the throughput "
-            "with the part relative to that of the same version without it, and the standard error "
-            "of its logarithm. *Overhead*: seconds beside building and running, relative to the "
-            "full search's.",
+            "with the part relative to that of the same version without it, of a full search to "
+            "that of its plain loop, and the standard error of its logarithm. *Overhead*: seconds "
+            "beside building and running, relative to the full search's.",
             table(
                 [
                     "version",

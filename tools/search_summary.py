@@ -133,13 +133,16 @@ def _geometric_mean(values: Sequence[float]) -> float:
     return round(float(np.exp(np.mean(np.log(values)))), 4)
 
 
+PLAIN_OF = {"full": "plain", "cold": "cold-plain"}
+
+
 def _ablation(cases: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """How fast each version is after all trials, relative to the full search with a bundle.
 
     ``on``: tasks or networks; races of versions without a bundle are apart from those with one.
 
-    ``gain``: of the version with a part relative to the same one without it; ``gain_error`` is the
-    standard error of its logarithm.
+    ``gain``: of the version with a part relative to the same one without it, of a full search
+    relative to its plain loop; ``gain_error`` is the standard error of its logarithm.
     """
     rows = []
     kinds = [
@@ -150,6 +153,8 @@ def _ablation(cases: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
         ratios, areas, overheads, gains = [], [], [], []
         raced = [case for case, kind in kinds if kind == on and name in case["arms"]]
         base, _, change = name.partition(" ")
+        if not change and all(PLAIN_OF.get(name) in case["arms"] for case in raced):
+            base = PLAIN_OF[name]
         for case in raced:
             weights = np.array([task["weight"] for task in case["tasks"]], "float64")
             full, this, other = (curve(case["arms"][arm], weights) for arm in ("full", name, base))
@@ -171,8 +176,8 @@ def _ablation(cases: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "hardware": sorted({case["hardware"] for case in raced}),
             }
         )
-        if change:
+        if base != name:
             rows[-1]["gain"] = _geometric_mean(gains)
-        if change and len(gains) > 1:
+        if base != name and len(gains) > 1:
             rows[-1]["gain_error"] = round(float(sem(np.log(gains))), 4)
     return rows
