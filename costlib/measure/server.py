@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import json
+import multiprocessing
 import os
 import resource
 import selectors
@@ -145,6 +146,15 @@ def _one_line(error: BaseException) -> str:
     return text[:_MAX_ERROR_CHARS]
 
 
+def in_child(work: Callable[..., None], *arguments: Any) -> None:
+    """Call a function in a forked process and wait for it; end if it fails."""
+    child = multiprocessing.get_context("fork").Process(target=work, args=arguments)
+    child.start()
+    child.join()
+    if child.exitcode:
+        sys.exit(1)
+
+
 class _Server:
     def __init__(self, connection: Connection, target: dict[str, Any]) -> None:
         self.connection = connection
@@ -161,7 +171,11 @@ class _Server:
     def _load_canary(self, num_cores: int) -> Canary:
         with tempfile.TemporaryDirectory(prefix="costlib-") as folder:
             path = Path(folder) / "canary.so"
-            build_canary(path, self.target, num_cores)
+            if self.target.kind.name == "cuda":
+                # A process that has compiled for a GPU initialises it when it loads the library.
+                in_child(build_canary, path, self.target, num_cores)
+            else:
+                build_canary(path, self.target, num_cores)
             return Canary(path, self.target, num_cores)
 
     def serve(self) -> None:

@@ -14,6 +14,7 @@ from costlib.errors import MeasureError
 from costlib.hardware import Hardware
 from costlib.measure.client import MeasureServer
 from costlib.measure.config import BuildJob, CanaryJob, CheckJob, Job, MeasureConfig, RunJob
+from costlib.measure.server import in_child
 from costlib.space.design_space import DesignSpace
 from costlib.tvm_compat.api import argument_shapes, module_to_json
 from costlib.workloads import Task, extract_tasks
@@ -121,6 +122,16 @@ def test_builds_for_a_gpu_that_is_not_here(server: MeasureServer) -> None:
     assert outcomes[0].error is None
     assert outcomes[1].error is not None
     assert "\n" not in outcomes[1].error
+
+
+def test_a_job_done_in_a_child_leaves_no_trace_here(tmp_path: Path) -> None:
+    """What loading a CUDA library that was built in the same process would: a GPU in use."""
+    in_child((tmp_path / "pid").touch)
+    assert (tmp_path / "pid").exists()
+    in_child(os.environ.clear)
+    assert os.environ
+    with pytest.raises(SystemExit):
+        in_child((tmp_path / "none" / "pid").touch)
 
 
 def test_missing_library(server: MeasureServer) -> None:
