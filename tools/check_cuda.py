@@ -168,7 +168,7 @@ def _collected(hardware: Hardware, out: Path) -> dict[str, Any]:
         on_progress=lambda p: print(f"{p.done}/{p.total} {p.task}", flush=True),
     )
     dataset = Dataset.open(out / "dataset")
-    names = dataset.scan("workloads").select("workload_id", "name", "flops")
+    names = dataset.scan("workloads").select("workload_id", "name")
     records = dataset.scan().join(names, on="workload_id").collect()
     fine = records.filter(pl.col("status") == str(Status.OK))
     tasks = {
