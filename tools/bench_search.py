@@ -68,9 +68,9 @@ PLAIN = SearchConfig(
     looks=1,
     niches=0,
 )
-FULL = SearchConfig(directions=True, diversity=0)
+FULL = SearchConfig(directions=True)
 """The default, and what the ablation has switched off since."""
-COLD = SearchConfig(directions=True)
+COLD = SearchConfig(diversity=0.5)
 """The same without a bundle."""
 PARTS: dict[str, dict[str, Any]] = {
     "crossover": {"crossover": 0.2},

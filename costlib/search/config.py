@@ -35,9 +35,8 @@ class SearchConfig(BaseModel):
         is known of is measured, too.
     diversity
         What a decision that no other program of the batch has made is worth, in standard
-        deviations of the candidates' scores. By default 0.5 without a bundle, where nothing else
-        keeps a batch from being all alike, and 0 with one, where it gains little
-        (``tools/results/search.json``).
+        deviations of the candidates' scores. Off by default: with and without a bundle it gains
+        nothing that can be told from noise (``tools/results/search.json``).
     draft
         Let the bundle's model of schedules guide the evolution (without a bundle the run's own,
         once 32 programs of a task were measured); otherwise the exact model scores a random part of
@@ -81,7 +80,7 @@ class SearchConfig(BaseModel):
     epsilon: float = Field(0.1, ge=0, le=1)
     niches: float = Field(0.5, ge=0, le=1)
     optimism: float = Field(0.0, ge=0)
-    diversity: float | None = Field(None, ge=0)
+    diversity: float = Field(0.0, ge=0)
     draft: bool = True
     directions: bool = False
     direction_temperature: float = Field(0.2, gt=0)

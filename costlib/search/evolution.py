@@ -46,9 +46,6 @@ _WRITTEN = 64
 _INHERITED = 0.5
 """Share of a task's first batch, and of the candidates for it, that is inherited or written."""
 
-_COLD_DIVERSITY = 0.5
-"""What a new decision is worth where no bundle says which are good."""
-
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 _Niche = tuple[str, int]
@@ -131,19 +128,13 @@ class EvolutionarySearch(Strategy):
             count - len(chosen),
             rng,
             uncertainty=self._uncertainty([survivors[i] for i in rest]),
-            diversity=self._diversity(),
+            diversity=self._config.diversity,
             epsilon=self._config.epsilon,
         )
         return [survivors[i] for i in [*chosen, *(int(rest[i]) for i in more)]]
 
     def _is_early(self) -> bool:
         return len(self.measured) < _EARLY
-
-    def _diversity(self) -> float:
-        """What a new decision is worth in a batch."""
-        if self._config.diversity is not None:
-            return self._config.diversity
-        return 0.0 if self._model.pretrained else _COLD_DIVERSITY
 
     def _uncertainty(self, proposals: Sequence[Proposal]) -> Floats | None:
         """How far scores may be off, as far as the search is optimistic about that."""
