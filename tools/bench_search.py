@@ -68,9 +68,9 @@ PLAIN = SearchConfig(
     looks=1,
     niches=0,
 )
-FULL = SearchConfig(directions=True)
+FULL = SearchConfig(crossover=0.2, directions=True)
 """The default, and what the ablation has switched off since."""
-COLD = SearchConfig(diversity=0.5)
+COLD = SearchConfig(crossover=0.2, diversity=0.5)
 """The same without a bundle."""
 PARTS: dict[str, dict[str, Any]] = {
     "crossover": {"crossover": 0.2},

@@ -24,7 +24,8 @@ class SearchConfig(BaseModel):
         So many candidates are lowered, and scored by the exact model, for each that is measured;
         and for each of a task's first 32, which have little else to go by.
     crossover
-        Share of the children that have two parents.
+        Share of the children that have two parents. Off by default: it gained nothing that can be
+        told from noise (``tools/results/search.json``, ``tools/results/variants.json``).
     epsilon
         Share of a batch that is drawn at random.
     niches
@@ -56,7 +57,7 @@ class SearchConfig(BaseModel):
     bank
         Start from the bundle's prior bank, and from the memory of earlier runs.
     generator
-        Let programs that the bundle's generator writes, if it has one, start the search and breed.
+        Let programs that the bundle's generator writes, if it has one, start the search and evolve.
         Off by default: after the first two programs it gains nothing
         (``tools/results/generate.json``).
     correction
@@ -76,7 +77,7 @@ class SearchConfig(BaseModel):
     generations: int = Field(4, ge=0)
     survivors: int = Field(2, ge=1)
     early_survivors: int = Field(8, ge=1)
-    crossover: float = Field(0.2, ge=0, le=1)
+    crossover: float = Field(0.0, ge=0, le=1)
     epsilon: float = Field(0.1, ge=0, le=1)
     niches: float = Field(0.5, ge=0, le=1)
     optimism: float = Field(0.0, ge=0)
