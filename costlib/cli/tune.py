@@ -29,7 +29,7 @@ def tune(
     sources: Annotated[
         list[str], typer.Argument(help="Networks, operators (quoted) or files, as for `tasks`.")
     ],
-    out: Annotated[Path, typer.Option(help="The run's folder.")],
+    out: Annotated[Path, typer.Option(help="The run's folder.")] = Path("run"),
     trials: Annotated[int, typer.Option(help="Programs to measure, all sessions together.")] = 64,
     minutes: Annotated[float | None, typer.Option(help="Stop searching after so long.")] = None,
     objective: Annotated[

@@ -21,8 +21,8 @@ from costlib.search.run import TRIALS
 SOURCES = ("matmul 32 32 32", "dense 32 64 32 relu=1")
 
 
-def command(out: Path, bundle: Bundle, trials: int) -> list[str]:
-    settings = ["--out", str(out), "--pretrained", str(bundle.path), "--trials", str(trials)]
+def command(bundle: Bundle, trials: int) -> list[str]:
+    settings = ["--pretrained", str(bundle.path), "--trials", str(trials)]
     return ["tune", *SOURCES, *settings, "--json"]
 
 
@@ -33,7 +33,9 @@ def parts(out: Path) -> int:
 def start_and_wait_for_a_batch(command: list[str], out: Path) -> subprocess.Popen[str]:
     before = parts(out)
     command = [sys.executable, "-m", "costlib", *command]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, cwd=out.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     deadline = time.monotonic() + 120
     while parts(out) <= before:
         assert process.poll() is None and time.monotonic() < deadline
@@ -43,7 +45,8 @@ def start_and_wait_for_a_batch(command: list[str], out: Path) -> subprocess.Pope
 
 def test_killed_and_resumed(tmp_path: Path, bundle: Bundle) -> None:
     out = tmp_path / "run"
-    process = start_and_wait_for_a_batch(command(out, bundle, 12), out)
+    again = [*command(bundle, 12), "--out", str(out)]
+    process = start_and_wait_for_a_batch(again, out)
     process.kill()
     process.communicate()
     dataset = Dataset.open(out / TRIALS)
@@ -51,11 +54,11 @@ def test_killed_and_resumed(tmp_path: Path, bundle: Bundle) -> None:
     kept = set(dataset.scan().collect()["program_id"])
     assert 0 < len(kept) < 12
 
-    refused = costlib(*command(out, bundle, 12))
+    refused = costlib(*again)
     assert refused.returncode == 2
     assert "--resume goes on with it" in refused.stderr
 
-    resumed = costlib(*command(out, bundle, 12), "--resume")
+    resumed = costlib(*again, "--resume")
     assert resumed.returncode == 0, resumed.stderr
     result = json.loads(resumed.stdout)
     assert result["trials"] == len(result["curve"]) == 12
@@ -69,11 +72,11 @@ def test_killed_and_resumed(tmp_path: Path, bundle: Bundle) -> None:
 
 def test_ctrl_c_compiles_what_was_found(tmp_path: Path, bundle: Bundle) -> None:
     out = tmp_path / "run"
-    process = start_and_wait_for_a_batch(command(out, bundle, 4000), out)
+    process = start_and_wait_for_a_batch(command(bundle, 4000), out)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=240)
     assert process.returncode == 0, stderr
     result = json.loads(stdout)
     assert result["stopped"] == "it was interrupted"
     assert 0 < result["trials"] < 4000
-    assert all(Path(network["library"]).is_file() for network in result["networks"])
+    assert all((tmp_path / network["library"]).is_file() for network in result["networks"])
