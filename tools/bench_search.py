@@ -71,7 +71,7 @@ PLAIN = SearchConfig(
 FULL = SearchConfig(crossover=0.2, directions=True)
 """The default, and what the ablation has switched off since."""
 COLD = SearchConfig(crossover=0.2, diversity=0.5)
-"""The same without a bundle."""
+"""The full search without a bundle, as it was when its parts were first raced."""
 PARTS: dict[str, dict[str, Any]] = {
     "crossover": {"crossover": 0.2},
     "diversity": {"diversity": 0.2},
