@@ -22,23 +22,23 @@ _EXPORTS = {
     "Dataset": "costlib.data.dataset",
     "Hardware": "costlib.hardware",
     "Task": "costlib.workloads.task",
-    "collect": "costlib.data.collect",
+    "collect": "costlib.collecting.collect",
     "extract_tasks": "costlib.workloads",
     "load_pretrained": "costlib.hub",
     "train": "costlib.hub.train",
-    "tune": "costlib.search.tune",
+    "tune": "costlib.tuning.tune",
 }
 
 __all__ = sorted([*_EXPORTS, "__version__"])
 
 if TYPE_CHECKING:
-    from costlib.data.collect import collect as collect
+    from costlib.collecting.collect import collect as collect
     from costlib.data.dataset import Dataset as Dataset
     from costlib.errors import CostlibError as CostlibError
     from costlib.hardware import Hardware as Hardware
     from costlib.hub import load_pretrained as load_pretrained
     from costlib.hub.train import train as train
-    from costlib.search.tune import tune as tune
+    from costlib.tuning.tune import tune as tune
     from costlib.workloads import extract_tasks as extract_tasks
     from costlib.workloads.task import Task as Task
 

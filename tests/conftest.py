@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from costlib.data.collect import collect
+from costlib.collecting.collect import collect
 from costlib.data.dataset import Dataset
 from costlib.hardware import Hardware
 from costlib.hub import Bundle

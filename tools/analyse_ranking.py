@@ -29,7 +29,7 @@ from costlib.features.batch import FeatureBatch, select
 from costlib.features.context import TASK_FEATURES
 from costlib.features.nest_features import nest_features
 from costlib.hardware import Hardware
-from costlib.models.ensemble import EnsembleModel
+from costlib.models.baselines.ensemble import EnsembleModel
 from costlib.models.gbdt import GbdtModel
 from costlib.training.assemble import TrainingData, assemble
 from costlib.training.metrics import evaluate_scores, pairwise_accuracy, top_k

@@ -37,12 +37,12 @@ from search_arms import Arm, ours, stock
 from search_summary import Floats, curve
 from written_arms import PICKED, generated, sampled, written
 
+from costlib.generator.generate import Writer
 from costlib.hardware import Hardware
 from costlib.hub import load_pretrained
 from costlib.hub.bundle import Bundle
 from costlib.measure.measurer import Measurer
 from costlib.search.config import SearchConfig
-from costlib.search.generate import Writer
 from costlib.space.design_space import DesignSpace
 from costlib.space.vectors import sketch_vectors
 from costlib.workloads.task import Task

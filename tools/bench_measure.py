@@ -24,7 +24,8 @@ from scipy.stats import spearmanr
 
 from costlib.hardware import Hardware
 from costlib.measure.config import MeasureConfig
-from costlib.measure.measurer import Candidate, Measurement, Measurer
+from costlib.measure.measurement import Candidate, Measurement
+from costlib.measure.measurer import Measurer
 from costlib.tvm_compat import ms
 from costlib.tvm_compat.fast_start import start
 from costlib.workloads import Task

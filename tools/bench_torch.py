@@ -26,8 +26,8 @@ from costlib.hardware import Hardware
 from costlib.measure.config import NetworkJob
 from costlib.measure.jobs import fastest_call
 from costlib.measure.measurer import Measurer
-from costlib.search.result import TaskResult
-from costlib.search.tune import tune
+from costlib.tuning.result import TaskResult
+from costlib.tuning.tune import tune
 from costlib.workloads import extract_tasks, load_network
 from costlib.workloads.network import TorchReference
 from costlib.workloads.zoo import list_networks

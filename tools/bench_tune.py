@@ -10,7 +10,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from costlib.search.tune import tune
+from costlib.tuning.tune import tune
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -25,9 +25,9 @@ import polars as pl
 from measure_programs import OPERATORS, heaviest_task, random_candidates
 from search_arms import Arm, ours, race
 
-from costlib.data.collect import collect
+from costlib.collecting.collect import collect
+from costlib.collecting.plan import Mix
 from costlib.data.dataset import Dataset
-from costlib.data.plan import Mix
 from costlib.errors import CostlibError
 from costlib.hardware import Hardware
 from costlib.measure.config import MeasureConfig

@@ -61,20 +61,20 @@ def _load_bundle(folder: Path) -> None:
 
 
 def _load_mlp(folder: Path) -> None:
-    from costlib.models.mlp import MlpModel
+    from costlib.models.baselines.mlp import MlpModel
 
     MlpModel.load(folder).predict(_some_programs(folder.parent, MlpModel.view))
 
 
 def _load_sequence(folder: Path) -> None:
-    from costlib.models.sequence import SequenceModel
+    from costlib.models.baselines.sequence import SequenceModel
 
     SequenceModel.load(folder).predict(_some_programs(folder.parent, SequenceModel.view))
 
 
 def _load_generator(folder: Path) -> None:
     from costlib.features.version import LANGUAGE_VERSION
-    from costlib.models.generator import Generator
+    from costlib.generator.model import Generator
 
     generator = Generator.load(folder, LANGUAGE_VERSION)
     rng = np.random.default_rng(0)
@@ -82,13 +82,13 @@ def _load_generator(folder: Path) -> None:
 
 
 def _load_plan(folder: Path) -> None:
-    from costlib.data.plan import load_plan
+    from costlib.collecting.plan import load_plan
 
     load_plan(folder / "plan.toml")
 
 
 def _load_log(folder: Path) -> None:
-    from costlib.data.importers import import_logs
+    from costlib.logs.importers import import_logs
 
     import_logs([folder], folder / "imported")
 

@@ -11,21 +11,21 @@ from functools import partial
 from pathlib import Path
 
 from costlib.data.dataset import Dataset
-from costlib.data.export import RECORDS, WORKLOADS, export_metaschedule
 from costlib.data.sample import sample
+from costlib.generator.fit import fit_generator
+from costlib.generator.transformer import GeneratorConfig
 from costlib.hub.bundle import HardwareEntry, TrainedOn, save_bundle
 from costlib.hub.collect_priors import collect_priors
+from costlib.logs.export import RECORDS, WORKLOADS, export_metaschedule
 from costlib.measure.config import Outcome
 from costlib.measure.device import Description
+from costlib.models.baselines.mlp import MlpConfig, MlpModel
+from costlib.models.baselines.neural import NeuralModel
+from costlib.models.baselines.sequence import SequenceConfig, SequenceModel
 from costlib.models.direction import DirectionConfig, DirectionModel
 from costlib.models.gbdt import GbdtConfig, GbdtModel, ScheduleGbdtModel
-from costlib.models.mlp import MlpConfig, MlpModel
-from costlib.models.neural import NeuralModel
-from costlib.models.sequence import SequenceConfig, SequenceModel
-from costlib.models.transformer import GeneratorConfig
 from costlib.training.assemble import assemble
 from costlib.training.directions import direction_data
-from costlib.training.generator import fit_generator
 from costlib.training.protocol import most_measured_hardware
 from costlib.workloads import load_network
 
@@ -179,7 +179,7 @@ def _seed_torch(folder: Path, dataset: Dataset) -> None:
 
 
 def _seed_result(folder: Path, dataset: Dataset) -> None:
-    from costlib.search.tune import tune
+    from costlib.tuning.tune import tune
 
     tune("matmul 16 16 16", out=folder / "run", trials=2, bundle="none")
     shutil.copy(folder / "run" / "result.json", folder / "result.json")

@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 
 from costlib.data.task_tables import workload_row
+from costlib.generator.generate import Writer
+from costlib.generator.imagined import Judge
+from costlib.generator.invented import invented_tasks
 from costlib.hardware import Hardware
 from costlib.hub import load_pretrained
 from costlib.hub.bundle import Bundle
 from costlib.models.base import CostModel
-from costlib.search.generate import Writer
 from costlib.space.design_space import DesignSpace
 from costlib.space.vectors import sketch_vectors
-from costlib.training.imagined import Judge
-from costlib.training.invented import invented_tasks
 from costlib.workloads.task import Task
 
 RESULT = Path(__file__).parent / "results" / "generator_reach.json"

@@ -22,11 +22,11 @@ from peers import RandomRanker, Ranker, StockXgb, TensetGbdt, TensetMlp, Tlp
 from scipy.stats import t as student
 
 from costlib.data.dataset import Dataset
-from costlib.models.ensemble import EnsembleModel
+from costlib.models.baselines.ensemble import EnsembleModel
+from costlib.models.baselines.mlp import MlpConfig, MlpModel
+from costlib.models.baselines.sequence import SequenceModel
+from costlib.models.baselines.statement_gbdt import StatementGbdtModel
 from costlib.models.gbdt import GbdtModel, ScheduleGbdtModel
-from costlib.models.mlp import MlpConfig, MlpModel
-from costlib.models.sequence import SequenceModel
-from costlib.models.statement_gbdt import StatementGbdtModel
 from costlib.training.assemble import TrainingData, assemble
 from costlib.training.metrics import top_k
 from costlib.training.protocol import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from costlib.hardware import Hardware
-from costlib.measure.measurer import Candidate
+from costlib.measure.measurement import Candidate
 from costlib.space.design_space import DesignSpace
 from costlib.workloads import Task, extract_tasks
 

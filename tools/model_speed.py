@@ -66,9 +66,9 @@ def scoring() -> dict[str, Any]:
     from costlib.features.task_encoders import schedule_encoders
     from costlib.hardware import Hardware
     from costlib.hub import load_pretrained
+    from costlib.sketch_pool import SketchPool
     from costlib.space.design_space import DesignSpace
     from costlib.space.vectors import DecisionVectors
-    from costlib.training.sketch_pool import SketchPool
     from costlib.tvm_compat import ms
     from costlib.workloads import extract_tasks
 

@@ -11,9 +11,10 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from costlib.features.batch import FeatureBatch, Floats
-from costlib.models.base import Scores, View
-from costlib.models.ranking_loss import lambda_rank
+from costlib.arrays import Float32s, Floats
+from costlib.features.batch import FeatureBatch
+from costlib.models.base import View
+from costlib.models.baselines.ranking_loss import lambda_rank
 
 Groups = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -32,23 +33,23 @@ class Ranker(Protocol):
 
     view: ClassVar[View]
 
-    def fit(self, batch: FeatureBatch, labels: Scores, groups: Groups, *, seed: int = 0) -> None:
+    def fit(self, batch: FeatureBatch, labels: Floats, groups: Groups, *, seed: int = 0) -> None:
         """Train from scratch; see :meth:`costlib.models.base.CostModel.fit`."""
 
-    def predict(self, batch: FeatureBatch) -> Scores:
+    def predict(self, batch: FeatureBatch) -> Floats:
         """Score programs; float64 `n`."""
 
 
 class RandomRanker:
-    """Scores at random."""
+    """Floats at random."""
 
     view: ClassVar[View] = "statements"
 
-    def fit(self, batch: FeatureBatch, labels: Scores, groups: Groups, *, seed: int = 0) -> None:
+    def fit(self, batch: FeatureBatch, labels: Floats, groups: Groups, *, seed: int = 0) -> None:
         """Learn nothing."""
         self._rng = np.random.default_rng(seed)
 
-    def predict(self, batch: FeatureBatch) -> Scores:
+    def predict(self, batch: FeatureBatch) -> Floats:
         """Draw float64 `n`."""
         return self._rng.random(len(batch))
 
@@ -61,14 +62,14 @@ class StockXgb:
 
     view: ClassVar[View] = "statements"
 
-    def fit(self, batch: FeatureBatch, labels: Scores, groups: Groups, *, seed: int = 0) -> None:
+    def fit(self, batch: FeatureBatch, labels: Floats, groups: Groups, *, seed: int = 0) -> None:
         """Train with its stock settings; its early stopping watches the training error."""
         from costlib.tvm_compat import ms
 
         self._model = ms.cost_model.XGBModel()._inst
         self._model._train(_programs(batch), labels.astype("float32"))
 
-    def predict(self, batch: FeatureBatch) -> Scores:
+    def predict(self, batch: FeatureBatch) -> Floats:
         """Score programs; float64 `n`."""
         return np.asarray(self._model._predict(_programs(batch)), "float64")
 
@@ -78,7 +79,7 @@ class TensetGbdt:
 
     view: ClassVar[View] = "statements"
 
-    def fit(self, batch: FeatureBatch, labels: Scores, groups: Groups, *, seed: int = 0) -> None:
+    def fit(self, batch: FeatureBatch, labels: Floats, groups: Groups, *, seed: int = 0) -> None:
         """Train with the published settings, stopping early on a tenth of the programs."""
         import xgboost
 
@@ -87,12 +88,12 @@ class TensetGbdt:
         judged = held[owners]
         targets = labels[owners]
 
-        def gradients(scores: Scores, _: Any) -> tuple[Scores, Scores]:
+        def gradients(scores: Floats, _: Any) -> tuple[Floats, Floats]:
             sums = np.bincount(owners[~judged], scores, len(batch))
             weights = targets[~judged]
             return (sums[owners[~judged]] - weights) * weights, weights
 
-        def error(scores: Scores, _: Any) -> tuple[str, float]:
+        def error(scores: Floats, _: Any) -> tuple[str, float]:
             sums = np.bincount(owners[judged], scores, len(batch))
             return "p-rmse", float(np.sqrt(np.mean((sums - labels)[held] ** 2)))
 
@@ -115,7 +116,7 @@ class TensetGbdt:
             verbose_eval=False,
         )
 
-    def predict(self, batch: FeatureBatch) -> Scores:
+    def predict(self, batch: FeatureBatch) -> Floats:
         """Score programs; float64 `n`."""
         import xgboost
 
@@ -129,7 +130,7 @@ class _Torch:
     view: ClassVar[View]
 
     def _train(
-        self, network: Any, score: Callable[[Groups], Any], labels: Scores, seed: int
+        self, network: Any, score: Callable[[Groups], Any], labels: Floats, seed: int
     ) -> None:
         import torch
 
@@ -153,7 +154,7 @@ class TensetMlp(_Torch):
     view: ClassVar[View] = "statements"
     _WIDTH = 256
 
-    def fit(self, batch: FeatureBatch, labels: Scores, groups: Groups, *, seed: int = 0) -> None:
+    def fit(self, batch: FeatureBatch, labels: Floats, groups: Groups, *, seed: int = 0) -> None:
         """Train on columns divided by their largest value, which it keeps."""
         import torch
 
@@ -172,7 +173,7 @@ class TensetMlp(_Torch):
         stores = torch.from_numpy(batch.stores / self._largest)
         self._train(network, lambda rows: self._score(stores, batch.offsets, rows), labels, seed)
 
-    def predict(self, batch: FeatureBatch) -> Scores:
+    def predict(self, batch: FeatureBatch) -> Floats:
         """Score programs; float64 `n`."""
         import torch
 
@@ -206,7 +207,7 @@ class Tlp(_Torch):
 
     view: ClassVar[View] = "schedule"
 
-    def fit(self, batch: FeatureBatch, labels: Scores, groups: Groups, *, seed: int = 0) -> None:
+    def fit(self, batch: FeatureBatch, labels: Floats, groups: Groups, *, seed: int = 0) -> None:
         """Train with the published shapes: 64-128-256-256, eight heads, two residual layers."""
         import torch
 
@@ -230,7 +231,7 @@ class Tlp(_Torch):
         tokens = torch.from_numpy(_padded(batch, _TLP_LENGTH))
         self._train(network, lambda rows: self._score(tokens[rows]), labels, seed)
 
-    def predict(self, batch: FeatureBatch) -> Scores:
+    def predict(self, batch: FeatureBatch) -> Floats:
         """Score programs; float64 `n`."""
         import torch
 
@@ -247,7 +248,7 @@ class Tlp(_Torch):
         return self._decoder(hidden).sum(0)[:, 0]
 
 
-def _programs(batch: FeatureBatch) -> list[Floats]:
+def _programs(batch: FeatureBatch) -> list[Float32s]:
     return np.split(batch.stores, batch.offsets[1:-1])
 
 
@@ -256,7 +257,7 @@ def _batches(rows: Groups) -> Iterator[Groups]:
         yield rows[start : start + _BATCH]
 
 
-def _padded(batch: FeatureBatch, length: int) -> Floats:
+def _padded(batch: FeatureBatch, length: int) -> Float32s:
     """Return the first tokens of each program, float32 `n x length x d`, zeros behind them."""
     counts = np.minimum(np.diff(batch.offsets), length)
     mask = np.arange(length) < counts[:, None]

@@ -24,11 +24,13 @@ import pyarrow.compute as pc
 from costlib.data.compact import sort_rows
 from costlib.data.dataset import Dataset
 from costlib.data.listing import list_parts
-from costlib.data.parts import locked, read_part, write_part
+from costlib.data.parts import read_part, write_part
 from costlib.data.records import measurement_row
 from costlib.data.task_tables import task_of
+from costlib.files import locked
 from costlib.hardware import Hardware
-from costlib.measure.measurer import Candidate, Measurer
+from costlib.measure.measurement import Candidate
+from costlib.measure.measurer import Measurer
 from costlib.schema import MEASUREMENTS, Origin
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program

@@ -25,11 +25,11 @@ import psutil
 from measure_programs import heaviest_task, random_candidates
 
 from costlib.data.dataset import Dataset
-from costlib.data.export import export_metaschedule
-from costlib.data.importers import import_logs
 from costlib.data.sample import sample
 from costlib.features.build import build_features
 from costlib.hardware import Hardware
+from costlib.logs.export import export_metaschedule
+from costlib.logs.importers import import_logs
 from costlib.measure.device import Tracker, start_device
 from costlib.measure.fleet import Fleet
 from costlib.measure.measurer import Measurer

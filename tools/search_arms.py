@@ -26,11 +26,11 @@ import numpy as np
 from costlib.hardware import Hardware
 from costlib.hub.bundle import Bundle
 from costlib.measure.measurer import Measurer
-from costlib.measure.metaschedule import Builder, Runner
+from costlib.metaschedule.measuring import Builder, Runner
 from costlib.search.config import SearchConfig
-from costlib.search.run import Batch, TuningRun
-from costlib.search.scheduler import TaskScheduler
 from costlib.search.standings import Standings
+from costlib.search.tasks.scheduler import TaskScheduler
+from costlib.tuning.run import Batch, TuningRun
 from costlib.tvm_compat import ms
 from costlib.tvm_compat.api import derived_object, entry_argument_shapes
 from costlib.workloads.task import Task

@@ -25,13 +25,13 @@ from scipy.stats import sem
 from search_arms import Arm, ours
 from search_summary import curve, overhead, seconds_of
 
+from costlib.generator.invented import invented_tasks
 from costlib.hardware import Hardware
 from costlib.hub import load_pretrained
 from costlib.hub.bundle import Bundle
 from costlib.measure.measurer import Measurer
 from costlib.search.config import SearchConfig
 from costlib.space.design_space import DesignSpace
-from costlib.training.invented import invented_tasks
 
 RESULTS = Path(__file__).parent / "results"
 FOLDER = RESULTS / "variants"

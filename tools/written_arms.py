@@ -14,10 +14,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from search_arms import Arm, Turns
 
+from costlib.generator.generate import Writer, Written, pick
 from costlib.hub.bundle import Bundle
 from costlib.hub.scorer import BundleScorer
-from costlib.measure.measurer import Candidate, Measurer
-from costlib.search.generate import Writer, Written, pick
+from costlib.measure.measurement import Candidate
+from costlib.measure.measurer import Measurer
 from costlib.space.design_space import DesignSpace
 from costlib.space.vectors import sketch_vectors
 from costlib.workloads.task import Task

@@ -11,8 +11,8 @@ from costlib.cli.options import Cores, Key, Mcpu, Seed, Target, TrackerAddress, 
 from costlib.cli.output import Json, print_json, progress_bar
 
 if TYPE_CHECKING:
-    from costlib.data.plan import CollectionPlan, HardwarePlan
-    from costlib.data.planned import PlanProgress
+    from costlib.collecting.plan import CollectionPlan, HardwarePlan
+    from costlib.collecting.planned import PlanProgress
 
 
 def collect(
@@ -45,14 +45,14 @@ def collect(
 
     Example: `costlib collect --plan plan.toml --out my-data --minutes 60`
     """
+    from costlib.collecting.evolved import load_search
+    from costlib.collecting.plan import HardwarePlan
+    from costlib.collecting.planned import collect_plan
     from costlib.data.card import write_card
-    from costlib.data.plan import HardwarePlan
-    from costlib.data.planned import collect_plan
     from costlib.data.summary import summarize
+    from costlib.generator.generate import load_writer
     from costlib.hub.scorer import load_scorer
     from costlib.measure.config import MeasureConfig
-    from costlib.search.collecting import load_search
-    from costlib.search.generate import load_writer
 
     code = HardwarePlan(target=target, mcpu=mcpu, cores=cores)
     wanted = _plan(sources, plan, programs=programs, seed=seed, code=code)
@@ -99,7 +99,7 @@ def _plan(
     code: HardwarePlan,
 ) -> CollectionPlan:
     """Read the plan, or make one from the other options."""
-    from costlib.data.plan import CollectionPlan, Mix, load_plan
+    from costlib.collecting.plan import CollectionPlan, Mix, load_plan
     from costlib.errors import InputError
 
     if (file is None) == (not sources):

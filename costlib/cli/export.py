@@ -25,7 +25,7 @@ def export(
     Example: `costlib export my-data --metaschedule database/`
     """
     from costlib.data.dataset import Dataset
-    from costlib.data.export import export_metaschedule
+    from costlib.logs.export import export_metaschedule
 
     report = export_metaschedule(Dataset.open(dataset), metaschedule, hardware_id=hardware)
     if as_json:

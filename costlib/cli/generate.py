@@ -33,8 +33,8 @@ def generate(
 
     Example: `costlib generate "matmul 384 768 3072" -n 8`
     """
+    from costlib.generator.generate import generate as run
     from costlib.hub import load_pretrained
-    from costlib.search.generate import generate as run
 
     bundle = load_pretrained(pretrained)
     found = run(source, bundle, local_hardware(mcpu, cores), count, seed, temperature)

@@ -11,7 +11,7 @@ from costlib.cli.output import Json, print_json, print_table, progress_bar
 from costlib.errors import InputError
 
 if TYPE_CHECKING:
-    from costlib.data.importers import FileReport
+    from costlib.logs.importers import FileReport
 
 
 def import_(
@@ -30,7 +30,7 @@ def import_(
     """
     from costlib.data.card import write_card
     from costlib.data.dataset import Dataset
-    from costlib.data.importers import ALREADY_THERE, import_logs
+    from costlib.logs.importers import ALREADY_THERE, import_logs
 
     with progress_bar("importing") as (bar, line):
 

@@ -11,7 +11,7 @@ from costlib.cli.options import Cores, Key, Mcpu, Seed, Target, TrackerAddress, 
 from costlib.cli.output import Json, print_json, progress_bar
 
 if TYPE_CHECKING:
-    from costlib.search.refine import RefineProgress
+    from costlib.collecting.refine import RefineProgress
 
 
 def refine(
@@ -39,10 +39,10 @@ def refine(
 
     Example: `costlib refine resnet_18 --data written --out refined --rounds 3`
     """
-    from costlib.data.plan import CollectionPlan, HardwarePlan, Mix
+    from costlib.collecting.plan import CollectionPlan, HardwarePlan, Mix
+    from costlib.collecting.refine import refine as run
     from costlib.errors import InputError
     from costlib.hub import load_pretrained
-    from costlib.search.refine import refine as run
 
     for name, value in (("--programs", programs), ("--epochs", epochs)):
         if value < 1:

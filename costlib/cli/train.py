@@ -48,9 +48,9 @@ def train(
     Example: `costlib train my-data --out my-bundle`
     """
     from costlib.errors import InputError
+    from costlib.generator.transformer import GeneratorConfig
     from costlib.hub.train import train as run
     from costlib.models.training_curve import listening
-    from costlib.models.transformer import GeneratorConfig
 
     if generator_from is not None and generator_epochs is None:
         raise InputError("--generator-from is given: say with --generator-epochs how long to train")

@@ -21,8 +21,8 @@ from costlib.cli.options import (
 from costlib.cli.output import Json, milliseconds, print_json, print_table
 
 if TYPE_CHECKING:
-    from costlib.search.result import TuneProgress, TuneResult
-    from costlib.search.scheduler import Objective
+    from costlib.search.tasks.scheduler import Objective
+    from costlib.tuning.result import TuneProgress, TuneResult
 
 
 def tune(
@@ -74,7 +74,7 @@ def tune(
     """
     from costlib.cli.live import LiveTuning
     from costlib.report.curve import draw_curve
-    from costlib.search.tune import tune as run
+    from costlib.tuning.tune import tune as run
 
     with (
         chosen_fleet(tracker, key) as fleet,

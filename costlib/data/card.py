@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
-from costlib.data.parts import write_file
 from costlib.data.summary import DatasetSummary, summarize
+from costlib.files import write_file
 from costlib.hardware import Hardware
 from costlib.schema import PARTITIONED, TABLES
 

@@ -17,7 +17,8 @@ from pydantic import BaseModel, ConfigDict
 
 from costlib.data.dataset import Dataset
 from costlib.data.listing import list_parts, remove_replaced, replaced_parts
-from costlib.data.parts import check_part, locked, read_part, write_part
+from costlib.data.parts import check_part, read_part, write_part
+from costlib.files import locked
 from costlib.schema import TABLES
 
 PART_BYTES = 32 << 20

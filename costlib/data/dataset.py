@@ -30,6 +30,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from costlib import files
 from costlib.data import parts
 from costlib.data.listing import list_parts
 from costlib.data.manifest import MANIFEST, DatasetInfo, HardwareFile, read_hardware, read_info
@@ -60,7 +61,7 @@ class Dataset:
     info
         Its versions.
     scratch
-        Where writers keep what is unfinished, see :func:`costlib.data.parts.write_file`.
+        Where writers keep what is unfinished, see :func:`costlib.files.write_file`.
     """
 
     def __init__(self, path: Path, info: DatasetInfo) -> None:
@@ -85,15 +86,15 @@ class Dataset:
             The dataset cannot be written.
         """
         path = Path(path)
-        with parts.storage_errors(path):
+        with files.storage_errors(path):
             if path.exists() and not path.is_dir():
                 raise DatasetError(f"{path} is a file; choose a folder for the dataset")
             entries = {entry.name for entry in path.iterdir()} if path.exists() else set()
         if entries - {_SCRATCH} and MANIFEST not in entries:
             raise DatasetError(f"{path} is not empty and no dataset; choose another folder")
         if MANIFEST not in entries:
-            parts.write_json(path / MANIFEST, DatasetInfo.new().model_dump(), path / _SCRATCH)
-        parts.remove_stale(path / _SCRATCH)
+            files.write_json(path / MANIFEST, DatasetInfo.new().model_dump(), path / _SCRATCH)
+        files.remove_stale(path / _SCRATCH)
         return cls.open(path)
 
     @classmethod
@@ -132,7 +133,7 @@ class Dataset:
         Without it, a lazy frame that was made before a compaction and collected after it
         raises ``FileNotFoundError``. Append nothing in the body.
         """
-        with parts.locked(self.path, shared=True):
+        with files.locked(self.path, shared=True):
             yield
 
     def add_hardware(
@@ -160,10 +161,10 @@ class Dataset:
             The dataset cannot be written.
         """
         file = self._hardware_file(hardware.hardware_id)
-        with parts.locked(file.parent):
+        with files.locked(file.parent):
             if not file.exists() or (canary and read_hardware(file).canary is None):
                 content = HardwareFile(hardware=hardware, canary=canary).model_dump(mode="json")
-                parts.write_json(file, content, self.scratch)
+                files.write_json(file, content, self.scratch)
         return read_hardware(file).canary
 
     def hardware(self) -> dict[str, Hardware]:
@@ -303,7 +304,7 @@ class Dataset:
             return 0
         key = _KEYS[table]
         candidates = _arrow(table, rows)
-        with parts.locked(self.path / table):
+        with files.locked(self.path / table):
             known = set(self.scan(table).select(key).collect().iter_rows())
             new: dict[tuple[Any, ...], int] = {}
             ids = zip(*(candidates[column].to_pylist() for column in key), strict=True)

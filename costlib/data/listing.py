@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
-from costlib.data.parts import COMPACTED, PART_PATTERN, REPLACES, storage_errors, sync_folder
+from costlib.data.parts import COMPACTED, PART_PATTERN, REPLACES
+from costlib.files import storage_errors, sync_folder
 
 _names = TypeAdapter(list[str])
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from costlib.measure.measurer import Measurement
+from costlib.measure.measurement import Measurement
 from costlib.schema import Origin, Status
 from costlib.space.program import Program
 

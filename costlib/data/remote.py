@@ -17,8 +17,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from costlib.data.manifest import MANIFEST
-from costlib.data.parts import storage_errors
 from costlib.errors import CostlibError, DatasetError, HubError
+from costlib.files import storage_errors
 from costlib.identity import content_id
 from costlib.schema import TABLES
 

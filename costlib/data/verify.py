@@ -17,8 +17,9 @@ from costlib.data.drift import CanaryDays
 from costlib.data.heldout import leaked
 from costlib.data.listing import replaced_parts
 from costlib.data.manifest import HardwareFile, read_hardware
-from costlib.data.parts import MEND_PART, first_line, part_fault, read_table
+from costlib.data.parts import MEND_PART, part_fault, read_table
 from costlib.errors import DatasetError
+from costlib.files import first_line
 from costlib.schema import PARTITIONED, TABLES, Language
 
 _MEND_HARDWARE = "restore it from a copy, or remove the measurements of that hardware"

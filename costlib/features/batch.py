@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-Floats = np.ndarray[Any, np.dtype[np.float32]]
-Integers = np.ndarray[Any, np.dtype[np.int64]]
+from costlib.arrays import Float32s, Integers
 
 
 @dataclass(frozen=True)
@@ -27,9 +26,9 @@ class FeatureBatch:
         float32 `n x c`: what describes task and hardware, and the program as a whole.
     """
 
-    stores: Floats
+    stores: Float32s
     offsets: Integers
-    context: Floats
+    context: Float32s
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -43,7 +42,7 @@ class FeatureBatch:
             for row, (first, last) in enumerate(pairwise(self.offsets.tolist()))
         ]
 
-    def pooled(self) -> Floats:
+    def pooled(self) -> Float32s:
         """Sum, maximum, mean and minimum over each program's stores, their number, the context.
 
         Returns
@@ -72,7 +71,7 @@ class FeatureBatch:
         return result
 
 
-def concatenate(stores: Sequence[Floats], context: Floats) -> FeatureBatch:
+def concatenate(stores: Sequence[Float32s], context: Float32s) -> FeatureBatch:
     """Join per-program arrays, each `n_stores x d` with at least one store, into a batch."""
     offsets = np.concatenate([[0], np.cumsum([len(array) for array in stores])]).astype("int64")
     return FeatureBatch(np.concatenate(stores), offsets, context)

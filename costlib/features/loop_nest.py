@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from costlib.arrays import Integers
 from costlib.features.nest import LINE_BYTES, PARALLEL, Access, LoopNest
 from costlib.tvm_compat import nodes
-
-Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 _UNROLL = "pragma_auto_unroll_max_step"
 _REWRITE = "meta_schedule.layout_rewrite_preproc"

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-Integers = np.ndarray[Any, np.dtype[np.int64]]
-Reals = np.ndarray[Any, np.dtype[np.float64]]
+from costlib.arrays import Floats, Integers
 
 LINE_BYTES = 64
 LINE_CYCLES = (3.0, 10.0, 30.0)
@@ -49,8 +47,8 @@ class Access:
         Whether it is a constant weight, which is laid out in the order that it is read.
     """
 
-    elements: np.ndarray[Any, np.dtype[np.float64]]
-    lines: np.ndarray[Any, np.dtype[np.float64]]
+    elements: Floats
+    lines: Floats
     strides: Integers
     steps: Integers
     shape: tuple[int, ...]
@@ -92,7 +90,7 @@ class LoopNest:
         return (self.store, *self.loads)
 
 
-def crowding(lines: Reals, steps_bytes: Integers, extents: Integers, way_bytes: int) -> Reals:
+def crowding(lines: Floats, steps_bytes: Integers, extents: Integers, way_bytes: int) -> Floats:
     """Return how many lines of an access share a set of a cache, at least 1.
 
     Lines that are a multiple of ``way_bytes`` apart do: with strides of a power of two a few sets

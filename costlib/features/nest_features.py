@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from costlib.features.batch import Floats
+from costlib.arrays import Float32s
 from costlib.features.loop_nest import loop_nests
 from costlib.features.nest import (
     CACHE_WAYS,
@@ -67,7 +67,7 @@ def nest_features(mod: Any, hardware: Hardware) -> Columns:
     return nests[0].describe() | {f"second.{k}": v for k, v in second.items()} | whole
 
 
-def describe_nests(mods: Sequence[Any], hardware: Hardware) -> Floats:
+def describe_nests(mods: Sequence[Any], hardware: Hardware) -> Float32s:
     """Describe several modules, float32 `n x k`: a column for each of :func:`nest_features`."""
     rows = [list(nest_features(mod, hardware).values()) for mod in mods]
     return np.array(rows, "float32")

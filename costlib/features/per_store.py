@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from costlib.arrays import Float32s
 from costlib.tvm_compat import ms
 
 STORE_FEATURES = 164
-Stores = np.ndarray[Any, np.dtype[np.float32]]
 
 
-def extract_stores(context: Any, schedules: Sequence[Any]) -> list[Stores]:
+def extract_stores(context: Any, schedules: Sequence[Any]) -> list[Float32s]:
     """Extract the features of scheduled programs.
 
     Parameters

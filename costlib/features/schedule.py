@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from costlib.features.batch import FeatureBatch, Floats, Integers
+from costlib.arrays import Float32s, Floats, Integers
+from costlib.features.batch import FeatureBatch
 from costlib.features.tiled_nest import TiledNest
 from costlib.features.tiled_programs import COLUMNS as NEST_COLUMNS
 from costlib.identity import content_id
@@ -73,7 +74,7 @@ class ScheduleEncoder:
             ]
         ).astype("float32")
 
-    def context(self, decisions: Mapping[int, Any], count: int) -> Floats:
+    def context(self, decisions: Mapping[int, Any], count: int) -> Float32s:
         """Return float32 `n x` :data:`CONTEXT_FEATURES`.
 
         Parameters
@@ -86,7 +87,7 @@ class ScheduleEncoder:
             nests = self.nest.describe(decisions, count)
         return np.hstack([np.tile(self._sketch, (count, 1)), nests])
 
-    def tokens(self, decisions: Sequence[Sequence[Any]]) -> Floats:
+    def tokens(self, decisions: Sequence[Sequence[Any]]) -> Float32s:
         """Encode programs.
 
         Parameters
@@ -115,7 +116,7 @@ def schedule_batch(
     encoders: Mapping[str, ScheduleEncoder],
     sketch_ids: Sequence[str],
     decisions: Sequence[Sequence[Any]],
-    context: Floats,
+    context: Float32s,
 ) -> FeatureBatch:
     """Put programs of one workload, of whatever sketches, into a batch.
 
@@ -133,7 +134,7 @@ def schedule_batch(
     FeatureBatch
         Tokens in the place of stores; the context of sketch and program follows ``context``.
     """
-    tokens: list[Floats] = [np.empty((0, TOKEN_FEATURES), "float32")] * len(sketch_ids)
+    tokens: list[Float32s] = [np.empty((0, TOKEN_FEATURES), "float32")] * len(sketch_ids)
     contexts = np.zeros((len(sketch_ids), len(context) + CONTEXT_FEATURES), "float32")
     contexts[:, : len(context)] = context
     names = np.asarray(sketch_ids)
@@ -153,7 +154,7 @@ def schedule_batch(
     return FeatureBatch(np.concatenate(tokens), offsets.astype("int64"), contexts)
 
 
-def _describe(numbers: list[list[float]]) -> Floats:
+def _describe(numbers: list[list[float]]) -> Float32s:
     """Describe the numbers of one decision in each program, float32 `n x`."""
     width = max(len(values) for values in numbers)
     table = np.ones((len(numbers), max(width, _VALUES)), "float64")
@@ -205,7 +206,7 @@ def _kind(instruction: Any) -> int:
     return len(_KNOWN_KINDS) + _bucket(name, _KINDS - len(_KNOWN_KINDS))
 
 
-def _count(words: Any, buckets: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _count(words: Any, buckets: int) -> Floats:
     counts = np.zeros(buckets)
     for word in words:
         counts[_bucket(word, buckets)] += 1

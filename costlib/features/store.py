@@ -14,11 +14,12 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from costlib.arrays import Float32s, Integers
 from costlib.data.dataset import Dataset
-from costlib.data.parts import MEND_PART, PART_PATTERN, first_line, read_table, write_part
+from costlib.data.parts import MEND_PART, PART_PATTERN, read_table, write_part
 from costlib.errors import DatasetError
-from costlib.features.batch import Floats, Integers
 from costlib.features.version import FEATURE_VERSION
+from costlib.files import first_line
 
 SCHEMA = pa.schema(
     [
@@ -37,8 +38,8 @@ neither, so that it is not tried again."""
 class ProgramFeatures(NamedTuple):
     """Of one program: float32 `n_stores x d` and float32 `k`."""
 
-    stores: Floats
-    nests: Floats
+    stores: Float32s
+    nests: Float32s
 
 
 class FeatureStore:
@@ -61,7 +62,9 @@ class FeatureStore:
         frame = pl.DataFrame(self._read(workload_id, columns))
         return frame.unique("program_id", keep="first", maintain_order=True)
 
-    def select(self, workload_id: str, program_ids: pl.Series) -> tuple[Floats, Integers, Floats]:
+    def select(
+        self, workload_id: str, program_ids: pl.Series
+    ) -> tuple[Float32s, Integers, Float32s]:
         """Return the features of some programs of a task.
 
         Parameters
@@ -114,7 +117,7 @@ def append_features(
     folder
         That of a :class:`FeatureStore`.
     scratch
-        See :func:`costlib.data.parts.write_file`.
+        See :func:`costlib.files.write_file`.
     workload_id
         The task.
     program_ids
@@ -152,7 +155,7 @@ def _read_part(part: Path, columns: list[str]) -> pa.Table:
         raise DatasetError(f"{part} is damaged: {first_line(error)}; {MEND_PART}") from error
 
 
-def _floats(column: pa.Array) -> Floats:
+def _floats(column: pa.Array) -> Float32s:
     """Return the bytes of all rows as one float32 vector, without copying."""
     _, ends, content = column.buffers()
     if content is None:

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from costlib.features.batch import Floats
-from costlib.features.nest import Integers, LoopNest
+from costlib.arrays import Float32s, Integers
+from costlib.features.nest import LoopNest
 from costlib.features.tiled_programs import COLUMNS, TiledPrograms
 from costlib.features.tiling import CHOICE, read_tiling
 from costlib.hardware import Hardware
@@ -52,7 +52,7 @@ class TiledNest:
         others = (self._tiling.unroll, self._tiling.parallel)
         return frozenset(self._tiling.tiles) | {index for index in others if index is not None}
 
-    def describe(self, decisions: Mapping[int, Any], count: int) -> Floats:
+    def describe(self, decisions: Mapping[int, Any], count: int) -> Float32s:
         """Describe programs.
 
         Parameters

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from costlib.arrays import Bools, Floats, Integers
 from costlib.features import tiled_regions
 from costlib.features.nest import (
     CACHE_WAYS,
@@ -16,9 +17,7 @@ from costlib.features.nest import (
     REGISTERS,
     UNROLLED_ANYWAY,
     Access,
-    Integers,
     LoopNest,
-    Reals,
     crowding,
 )
 from costlib.features.tiling import Tiling
@@ -47,8 +46,6 @@ COLUMNS = (
     *(f"cache{cache}.{name}" for cache in range(_CACHES) for name in _PER_CACHE),
     *(f"region{number}.{name}" for number in range(_REGIONS) for name in tiled_regions.COLUMNS),
 )
-
-Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class TiledPrograms:
@@ -100,7 +97,7 @@ class TiledPrograms:
         self._vector = self._vector_lengths()
         self._parallel = self._parallel_loops()
 
-    def columns(self) -> list[Reals]:
+    def columns(self) -> list[Floats]:
         """Return an array of `n` for each of :data:`COLUMNS`."""
         nest = self._nest
         accesses = (nest.store, *sorted(nest.loads, key=lambda load: -load.elements[0]))
@@ -108,7 +105,7 @@ class TiledPrograms:
         lines = np.stack([lines for _, lines in touched])
         total_bytes = lines.sum(0) * LINE_BYTES
         places = self._level_places()
-        levels: list[Reals] = []
+        levels: list[Floats] = []
         registers = [self._registers(a, e) for a, (e, _) in zip(accesses, touched, strict=True)]
         loaded = sum(registers[1:], np.zeros_like(registers[0]))
         if nest.loads and np.array_equal(nest.loads[0].strides, nest.store.strides):
@@ -146,8 +143,8 @@ class TiledPrograms:
         return [*whole, *levels, *caches, *regions]
 
     def _regions(
-        self, strides: Reals, registers: Reals, loaded: Reals
-    ) -> tuple[list[Reals], Reals]:
+        self, strides: Floats, registers: Floats, loaded: Floats
+    ) -> tuple[list[Floats], Floats]:
         """Describe what is unrolled at each limit; the fewest cycles."""
         loops = tiled_regions.TiledLoops(
             extents=self._extents,
@@ -172,15 +169,15 @@ class TiledPrograms:
         nest = self._nest
         return max(1.0, nest.arithmetic + CALL_OPERATIONS * nest.calls) / 2
 
-    def _strides(self, access: Access, elements: Reals) -> Reals:
+    def _strides(self, access: Access, elements: Floats) -> Floats:
         """Return how many elements a step of each loop moves by, `n x l`."""
         inner = self._inner[:, 1:][:, np.arange(len(self._axes)), self._axes]
         strides = access.strides[self._axes] * inner
         return np.where(strides != 0, elements[:, 1:], 0) if access.packed else strides
 
     def _whole(
-        self, places: Sequence[int], registers: Reals, loaded: Reals
-    ) -> tuple[list[Reals], Reals, Reals]:
+        self, places: Sequence[int], registers: Floats, loaded: Floats
+    ) -> tuple[list[Floats], Floats, Floats]:
         """Describe vectors, parallel chunks and the innermost tile; cycles and speed-up."""
         count = len(self._extents)
         chunks = np.where(self._parallel, self._extents, 1).prod(1).astype("float64")
@@ -217,8 +214,8 @@ class TiledPrograms:
         )
 
     def _caches(
-        self, accesses: Sequence[Access], lines: Reals, strides: Reals, total_bytes: Reals
-    ) -> tuple[list[Reals], Reals]:
+        self, accesses: Sequence[Access], lines: Floats, strides: Floats, total_bytes: Floats
+    ) -> tuple[list[Floats], Floats]:
         """Describe what comes from beyond each cache; and the cycles that takes."""
         sizes = list(self._hardware.cache_bytes)[:_CACHES] or [1]
         sizes += [sizes[-1]] * (_CACHES - len(sizes))
@@ -227,7 +224,7 @@ class TiledPrograms:
         steps_bytes = strides.astype("int64") * element_bytes[:, None, None]
         stands = np.stack([access.strides[self._axes] == 0 for access in accesses])
         fetching = np.zeros(len(rows))
-        columns: list[Reals] = []
+        columns: list[Floats] = []
         for size, ways, cycles in zip(sizes, CACHE_WAYS, LINE_CYCLES, strict=True):
             crowded = crowding(lines, steps_bytes, self._extents, size // ways).max(0)
             room = np.argmax(total_bytes <= size, axis=1)
@@ -246,7 +243,7 @@ class TiledPrograms:
             fetching += fetched * cycles
         return columns, fetching
 
-    def _touched(self, access: Access) -> tuple[Reals, Reals]:
+    def _touched(self, access: Access) -> tuple[Floats, Floats]:
         """Return elements and lines that the loops from each place on touch, `n x (l + 1)`."""
         shape = self._inner.shape[:2]
         elements, rows, run = np.ones(shape), np.ones(shape), np.ones(shape)
@@ -263,7 +260,7 @@ class TiledPrograms:
         lines = rows * np.ceil(run * access.element_bytes / LINE_BYTES)
         return elements, np.minimum(lines, self._iterations)
 
-    def _registers(self, access: Access, elements: Reals) -> Reals:
+    def _registers(self, access: Access, elements: Floats) -> Floats:
         """Return how many registers hold so many elements, `n x (l + 1)`."""
         strides = np.abs(access.strides[self._axes])[self._innermost]
         vector = np.where((strides == 1) | ((strides > 0) & access.packed), self._vector, 1)
@@ -275,7 +272,7 @@ class TiledPrograms:
         longer = self._extents[:, ::-1] > 1
         return np.asarray(self._extents.shape[1] - 1 - np.argmax(longer, axis=1))
 
-    def _vector_lengths(self) -> Reals:
+    def _vector_lengths(self) -> Floats:
         place = self._innermost
         extent = self._extents[np.arange(len(self._extents)), place]
         in_order = np.abs(self._store_strides[place]) == 1
@@ -301,5 +298,5 @@ class TiledPrograms:
         return [int(np.flatnonzero(levels == level)[0]) for level in sorted(set(levels))[::-1]]
 
 
-def _log(values: Any) -> Reals:
+def _log(values: Any) -> Floats:
     return np.asarray(np.log2(1 + values), "float64")

@@ -7,15 +7,13 @@ where the iterations of that lie side by side.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from costlib.features.nest import REGISTERS, Integers, Reals
+from costlib.arrays import Bools, Floats, Integers
+from costlib.features.nest import REGISTERS
 
 COLUMNS = ("swept", "registers", "moved_per_operation", "reduction", "cycles")
-
-Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True)
@@ -44,13 +42,13 @@ class TiledLoops:
     parallel: Bools
     reduces: Bools
     innermost: Integers
-    vector: Reals
+    vector: Floats
     lanes: int
-    strides: Reals
-    registers: Reals
-    loaded: Reals
+    strides: Floats
+    registers: Floats
+    loaded: Floats
 
-    def describe(self, limits: Integers, work: float) -> tuple[list[Reals], Reals]:
+    def describe(self, limits: Integers, work: float) -> tuple[list[Floats], Floats]:
         """Describe the loops that unroll to at most so many statements.
 
         Parameters
@@ -91,7 +89,7 @@ class TiledLoops:
         too_many = (grown > limits[..., None]) & (self.extents > 1)
         return np.asarray(loops - _without(too_many | self.parallel).sum(-1))
 
-    def _swept(self, place: Integers) -> Reals:
+    def _swept(self, place: Integers) -> Floats:
         """Return how many iterations of the loop outside ``place`` an instruction does."""
         rows, outer = np.arange(place.shape[1]), np.maximum(place - 1, 0)
         strides = np.abs(self.strides[:, rows, outer])
@@ -99,7 +97,7 @@ class TiledLoops:
         can = in_order & (place > 0) & ~self.parallel[rows, outer] & (self.vector == 1)
         return np.where(can, np.minimum(self.extents[rows, outer], self.lanes), 1).astype("float64")
 
-    def _reduction(self, outside: Bools) -> Reals:
+    def _reduction(self, outside: Bools) -> Floats:
         """Return the iterations of the reduction loops just outside what is unrolled, `k x n`."""
         ends = outside & ~self.reduces & (self.extents > 1)
         runs = np.where(outside & _without(ends), self.extents, 1)

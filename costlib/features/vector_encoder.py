@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from costlib.features.batch import FeatureBatch, Floats, Integers
+from costlib.arrays import Float32s, Integers
+from costlib.features.batch import FeatureBatch
 from costlib.features.schedule import TOKEN_FEATURES, ScheduleEncoder
 from costlib.space.vectors import DecisionVectors
 
@@ -24,7 +25,9 @@ class VectorEncoder:
         float32 `c`: describes task and hardware.
     """
 
-    def __init__(self, vectors: DecisionVectors, encoder: ScheduleEncoder, context: Floats) -> None:
+    def __init__(
+        self, vectors: DecisionVectors, encoder: ScheduleEncoder, context: Float32s
+    ) -> None:
         self._tables = []
         for place, values in enumerate(vectors.values):
             rows = np.zeros((len(values), len(vectors.values)), "int64")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from costlib.data.parts import first_line
 from costlib.errors import StorageError
 from costlib.features.store import ProgramFeatures, append_features
+from costlib.files import first_line
 from costlib.hardware import Hardware
 
 

@@ -21,16 +21,16 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 import costlib
-from costlib.data.parts import storage_errors
 from costlib.errors import BundleError, InputError
 from costlib.features.version import FEATURE_VERSION, LANGUAGE_VERSION
+from costlib.files import storage_errors
+from costlib.generator.model import Generator
 from costlib.hardware import Hardware
 from costlib.hub.card import model_card
 from costlib.hub.priors import PriorBank
 from costlib.models import model_class
 from costlib.models.base import CostModel
 from costlib.models.direction import DirectionModel
-from costlib.models.generator import Generator
 from costlib.schema import CanaryTimes
 
 FORMAT_VERSION = 1

@@ -36,7 +36,7 @@ SCHEMA = pl.Schema(
 )
 
 
-class Prior(NamedTuple):
+class BankedProgram(NamedTuple):
     """A good program of a task like the one at hand.
 
     Attributes
@@ -90,7 +90,7 @@ class PriorBank:
         hardware_id: str | None = None,
         *,
         exclude: Sequence[str] = (),
-    ) -> list[Prior]:
+    ) -> list[BankedProgram]:
         """Look up good programs of tasks like one at hand.
 
         Parameters
@@ -112,7 +112,7 @@ class PriorBank:
             & (pl.col("extents").list.len() == len(extents))
         )
         priors = [
-            Prior(
+            BankedProgram(
                 row["sketch_id"],
                 json.loads(row["decisions"]),
                 similarity(extents, row["extents"]),
@@ -123,7 +123,7 @@ class PriorBank:
             for row in rows.iter_rows(named=True)
         ]
         priors.sort(key=lambda p: (p.hardware != hardware_id, p.rank, -p.similarity))
-        distinct: dict[str, Prior] = {}
+        distinct: dict[str, BankedProgram] = {}
         for prior in priors:
             distinct.setdefault(json.dumps([prior.sketch_id, prior.decisions]), prior)
         return list(distinct.values())[:count]

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from costlib.data.parts import storage_errors
 from costlib.data.remote import HF, cache, filesystem, is_url, remote_errors
 from costlib.errors import BundleError, HubError
+from costlib.files import storage_errors
 from costlib.hub.bundle import CARD, MANIFEST, Bundle, read_manifest
 from costlib.identity import content_id
 

@@ -10,17 +10,17 @@ from functools import partial
 from pathlib import Path
 
 from costlib.data.dataset import Dataset
+from costlib.generator.fit import fit_generator
+from costlib.generator.ranks import fit_generator_in_ranks
+from costlib.generator.transformer import GeneratorConfig
 from costlib.hub.bundle import Bundle, HardwareEntry, TrainedOn, save_bundle
 from costlib.hub.catalog import load_pretrained
 from costlib.hub.collect_priors import collect_priors
 from costlib.models.training_curve import recording
-from costlib.models.transformer import GeneratorConfig
 from costlib.training.batches import chosen_hardware
 from costlib.training.cluster import connected
 from costlib.training.directions import fit_directions
 from costlib.training.fit import fit_model
-from costlib.training.generator import fit_generator
-from costlib.training.ranks import fit_generator_in_ranks
 
 _DRAFT = "gbdt-schedules"
 """Kind of the model that takes a first look at candidates."""

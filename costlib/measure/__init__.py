@@ -6,5 +6,5 @@
   (:mod:`~costlib.measure.canary_kernels`), and :mod:`~costlib.measure.correction`, which does so;
 - :mod:`~costlib.measure.client`: the caller's end of the server;
 - :mod:`~costlib.measure.measurer`: programs in, measurements out;
-- :mod:`~costlib.measure.metaschedule`: the same as a drop-in MetaSchedule builder and runner.
+- :mod:`~costlib.metaschedule.measuring`: the same as a drop-in MetaSchedule builder and runner.
 """

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from costlib.measure.measurer import Measurement
+    from costlib.measure.measurement import Measurement
 
 Built = TypeVar("Built")
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from costlib.arrays import Float32s
 from costlib.hardware import make_target
 from costlib.measure.canary import Canary
 from costlib.measure.config import (
@@ -201,7 +202,7 @@ def _timing(repeats: list[_Repeat], *, raced: bool) -> Timing:
 
 
 @functools.cache
-def random_pool() -> np.ndarray[Any, np.dtype[np.float32]]:
+def random_pool() -> Float32s:
     """Return a million random numbers in [0.1, 1): never zero, never denormal when multiplied."""
     return np.random.default_rng(0).uniform(0.1, 1.0, 1 << 20).astype("float32")
 

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +25,8 @@ from costlib.measure.config import (
     RunJob,
 )
 from costlib.measure.correction import corrected_latency
+from costlib.measure.measurement import DOUBTFUL, Candidate, Measurement
 from costlib.schema import CanaryTimes, Status
-from costlib.space.program import Program
 from costlib.tvm_compat.api import argument_shapes, entry_argument_shapes, module_to_json
 from costlib.workloads.task import Task
 
@@ -37,67 +36,8 @@ if TYPE_CHECKING:
 _CALIBRATION_SAMPLES = 100
 _REFERENCE_QUANTILE = 0.2
 
-_DOUBTFUL = 1.03
-"""A correction by more than this factor is not believed at once."""
-
 _PATIENCE = 4
 """How often a program is run again at most, until the machine is calm."""
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A program that is to be measured.
-
-    Attributes
-    ----------
-    program
-        The program.
-    schedule
-        What it lowers to; ``None`` if it does not pass the postprocessors.
-    race
-        Whether repeats are saved where it cannot win.
-    """
-
-    program: Program
-    schedule: Any | None
-    race: bool = True
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """One attempt to build and run a program.
-
-    Attributes
-    ----------
-    latency_s
-        Seconds of one call in the reference state of the machine; ``None`` unless ``status`` is
-        ``OK``.
-    run_secs, canary_compute, canary_memory
-        Raw seconds of the program and the canaries, one entry per repeat.
-    raced
-        Whether repeats were saved because the program could not win.
-    build_secs
-        Seconds of compiling.
-    error
-        One line on what failed.
-    """
-
-    program: Program
-    status: Status
-    latency_s: float | None = None
-    run_secs: tuple[float, ...] = ()
-    canary_compute: tuple[float, ...] = ()
-    canary_memory: tuple[float, ...] = ()
-    raced: bool = False
-    build_secs: float | None = None
-    error: str | None = None
-
-    @property
-    def is_calm(self) -> bool:
-        """Whether the machine was calm meanwhile: the latency was corrected by next to nothing."""
-        if self.latency_s is None or not self.run_secs:
-            return False
-        return min(self.run_secs) <= _DOUBTFUL * self.latency_s
 
 
 class Measurer(AbstractContextManager["Measurer"]):
@@ -235,7 +175,7 @@ class Measurer(AbstractContextManager["Measurer"]):
 
     def _is_doubtful(self, outcome: Outcome, latency_s: float, best_s: float | None) -> bool:
         """Whether a program would be the best so far because its time was corrected so much."""
-        much = _slow_down(outcome, latency_s) > _DOUBTFUL
+        much = _slow_down(outcome, latency_s) > DOUBTFUL
         return much and (best_s is None or latency_s < best_s)
 
     def build_job(

@@ -3,10 +3,10 @@
 - :mod:`~costlib.models.base`: what every cost model can do;
 - :mod:`~costlib.models.gbdt`: gradient-boosted trees over pooled features, trained to rank, of
   lowered programs or of schedules;
-- :mod:`~costlib.models.statement_gbdt`: Ansor's trees over single statements;
-- :mod:`~costlib.models.mlp`: TenSet's neural network over statements;
-- :mod:`~costlib.models.sequence`: a transformer over decisions, which needs no lowering;
-- :mod:`~costlib.models.ensemble`: several of these, with an uncertainty;
+- :mod:`~costlib.models.baselines.statement_gbdt`: Ansor's trees over single statements;
+- :mod:`~costlib.models.baselines.mlp`: TenSet's neural network over statements;
+- :mod:`~costlib.models.baselines.sequence`: a transformer over decisions, which needs no lowering;
+- :mod:`~costlib.models.baselines.ensemble`: several of these, with an uncertainty;
 - :mod:`~costlib.models.direction`: which mutation pays;
 - :mod:`~costlib.models.residual`: a global model corrected by what a run measures.
 """
@@ -19,12 +19,12 @@ from costlib.errors import UnknownNameError
 from costlib.models.base import CostModel
 
 _CLASSES = {
-    "ensemble": "ensemble:EnsembleModel",
+    "ensemble": "baselines.ensemble:EnsembleModel",
     "gbdt": "gbdt:GbdtModel",
     "gbdt-schedules": "gbdt:ScheduleGbdtModel",
-    "gbdt-statements": "statement_gbdt:StatementGbdtModel",
-    "mlp": "mlp:MlpModel",
-    "sequence": "sequence:SequenceModel",
+    "gbdt-statements": "baselines.statement_gbdt:StatementGbdtModel",
+    "mlp": "baselines.mlp:MlpModel",
+    "sequence": "baselines.sequence:SequenceModel",
 }
 """Module and class of each kind of model; imported when asked for."""
 

@@ -5,20 +5,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
+from costlib.arrays import Floats, Integers
 from costlib.errors import InputError
 from costlib.features.batch import FeatureBatch
 
 View = Literal["statements", "schedule"]
 
-Scores = np.ndarray[Any, np.dtype[np.float64]]
-
 
 class CostModel(ABC):
-    """Scores programs: the higher, the faster. Scores compare within one task only.
+    """Scores programs: the higher, the faster. Floats compare within one task only.
 
     Attributes
     ----------
@@ -37,8 +36,8 @@ class CostModel(ABC):
     def fit(
         self,
         batch: FeatureBatch,
-        labels: Scores,
-        groups: np.ndarray[Any, np.dtype[np.int64]],
+        labels: Floats,
+        groups: Integers,
         *,
         seed: int = 0,
     ) -> None:
@@ -62,10 +61,10 @@ class CostModel(ABC):
         """
 
     @abstractmethod
-    def predict(self, batch: FeatureBatch) -> Scores:
+    def predict(self, batch: FeatureBatch) -> Floats:
         """Score programs; float64 `n`."""
 
-    def stages(self, batch: FeatureBatch) -> Iterator[tuple[int, Scores]]:
+    def stages(self, batch: FeatureBatch) -> Iterator[tuple[int, Floats]]:
         """Yield how it would score had its training ended earlier: (steps, float64 `n`).
 
         In the order of steps, the last being :meth:`predict`'s; nothing where that is not known.
@@ -83,9 +82,7 @@ class CostModel(ABC):
         """Read what :meth:`save` wrote; scores are the same to the bit."""
 
 
-def check_training_data(
-    batch: FeatureBatch, labels: Scores, groups: np.ndarray[Any, np.dtype[np.int64]]
-) -> None:
+def check_training_data(batch: FeatureBatch, labels: Floats, groups: Integers) -> None:
     """Raise :class:`InputError` unless a model can be trained on this."""
     if not len(batch) == len(labels) == len(groups):
         raise InputError(

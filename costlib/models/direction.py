@@ -16,22 +16,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 from scipy.optimize import minimize_scalar
 
+from costlib.arrays import Bools, Floats, Integers
 from costlib.errors import BundleError, InputError
 from costlib.features.batch import FeatureBatch
 from costlib.models.trees import load_trees, save_trees
-
-DIRECTIONS = (
-    "tile_spatial",
-    "tile_reduction",
-    "vectorize",
-    "unroll",
-    "parallel",
-    "compute_location",
-    "thread_binding",
-)
-"""See :meth:`costlib.space.design_space.DesignSpace.directions`."""
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
+from costlib.space.directions import DIRECTIONS
 
 _FOLDS = 4
 
@@ -66,7 +55,7 @@ class DirectionModel:
         self,
         batch: FeatureBatch,
         gains: Floats,
-        groups: np.ndarray[Any, np.dtype[np.int64]],
+        groups: Integers,
         *,
         seed: int = 0,
     ) -> None:
@@ -112,9 +101,7 @@ class DirectionModel:
             num_boost_round=self.config.num_trees,
         )
 
-    def probabilities(
-        self, batch: FeatureBatch, allowed: np.ndarray[Any, np.dtype[np.bool_]]
-    ) -> Floats:
+    def probabilities(self, batch: FeatureBatch, allowed: Bools) -> Floats:
         """Return the probability of each direction to be the best, float64 `n x d`.
 
         Parameters
@@ -130,9 +117,7 @@ class DirectionModel:
         logits = self._log_odds(self._classifier, batch.pooled())
         return _softmax(logits, allowed, self._temperature)
 
-    def expected_gains(
-        self, batch: FeatureBatch, allowed: np.ndarray[Any, np.dtype[np.bool_]]
-    ) -> Floats:
+    def expected_gains(self, batch: FeatureBatch, allowed: Bools) -> Floats:
         """Return the log of the speed-up to expect of each direction, float64 `n x d`.
 
         It is 0 for a direction that no program allows.

@@ -10,9 +10,10 @@ import lightgbm as lgb
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from costlib.arrays import Floats, Integers
 from costlib.errors import BundleError
 from costlib.features.batch import FeatureBatch
-from costlib.models.base import CostModel, Scores, check_training_data
+from costlib.models.base import CostModel, check_training_data
 from costlib.models.trees import load_trees, save_trees
 
 _FEW_ROWS = 64
@@ -83,8 +84,8 @@ class GbdtModel(CostModel):
     def fit(
         self,
         batch: FeatureBatch,
-        labels: Scores,
-        groups: np.ndarray[Any, np.dtype[np.int64]],
+        labels: Floats,
+        groups: Integers,
         *,
         seed: int = 0,
     ) -> None:
@@ -158,11 +159,11 @@ class GbdtModel(CostModel):
             "verbosity": -1,
         }
 
-    def relevance(self, labels: Scores) -> np.ndarray[Any, np.dtype[np.int32]]:
+    def relevance(self, labels: Floats) -> np.ndarray[Any, np.dtype[np.int32]]:
         """Round labels to levels of relevance."""
         return np.rint(labels * (self.config.relevance_levels - 1)).astype("int32")
 
-    def predict(self, batch: FeatureBatch) -> Scores:
+    def predict(self, batch: FeatureBatch) -> Floats:
         """Score programs; float64 `n`."""
         assert self._booster is not None, "fit or load the model first"
         if len(batch) == 0:
@@ -170,14 +171,14 @@ class GbdtModel(CostModel):
         threads = 1 if len(batch) <= _FEW_ROWS else 0
         return np.asarray(self._booster.predict(batch.pooled(), num_threads=threads), "float64")
 
-    def stages(self, batch: FeatureBatch) -> Iterator[tuple[int, Scores]]:
+    def stages(self, batch: FeatureBatch) -> Iterator[tuple[int, Floats]]:
         """Yield the scores of its first trees; see :meth:`CostModel.stages`."""
         assert self._booster is not None, "fit or load the model first"
         pooled = batch.pooled()
         for count in np.unique(np.geomspace(1, self.num_trees, _STAGES).astype("int64")):
             yield int(count), np.asarray(self._booster.predict(pooled, num_iteration=int(count)))
 
-    def leaves(self, batch: FeatureBatch) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def leaves(self, batch: FeatureBatch) -> Integers:
         """Return the leaves that programs fall into; int64 `n x t`, of the first trees."""
         assert self._booster is not None, "fit or load the model first"
         threads = 1 if len(batch) <= _FEW_ROWS else 0

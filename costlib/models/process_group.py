@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
+from costlib.arrays import Floats
 
 
 def size() -> int:

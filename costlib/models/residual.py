@@ -20,8 +20,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, cg
 
+from costlib.arrays import Floats, Integers
 from costlib.features.batch import FeatureBatch, select
-from costlib.models.base import Scores
 
 _FEWEST_PROGRAMS = 4
 """With fewer measurements the global model stands alone."""
@@ -41,15 +41,11 @@ _NOISE = 0.2
 
 _OWN_TREES = 100
 
-Groups = np.ndarray[Any, np.dtype[np.int64]]
-Leaves = np.ndarray[Any, np.dtype[np.int64]]
-Floats = np.ndarray[Any, np.dtype[np.float64]]
-
 
 class Predicts(Protocol):
     """What a global model must be able to do."""
 
-    def predict(self, batch: FeatureBatch) -> Scores:
+    def predict(self, batch: FeatureBatch) -> Floats:
         """Score programs; float64 `n`."""
 
 
@@ -57,7 +53,7 @@ class Predicts(Protocol):
 class HasLeaves(Protocol):
     """A model of trees."""
 
-    def leaves(self, batch: FeatureBatch) -> Leaves:
+    def leaves(self, batch: FeatureBatch) -> Integers:
         """Return the leaf of each of `t` trees that a program falls into; int64 `n x t`."""
 
 
@@ -82,9 +78,9 @@ class CorrectedModel:
         self.share = 0.0
         self._seed = seed
         self._local: _Local | None = None
-        self._seen: dict[int, Leaves] = {}
+        self._seen: dict[int, Integers] = {}
 
-    def predict(self, batch: FeatureBatch, task: int | None = None) -> Scores:
+    def predict(self, batch: FeatureBatch, task: int | None = None) -> Floats:
         """Score programs.
 
         Parameters
@@ -106,7 +102,7 @@ class CorrectedModel:
         leaves = self._local.trees.leaves(batch)
         return scores + self.share * self._local.process.mean(leaves, task)
 
-    def uncertainty(self, batch: FeatureBatch, task: int) -> Scores:
+    def uncertainty(self, batch: FeatureBatch, task: int) -> Floats:
         """Return how far a program's score may be off, float64 `n`.
 
         It is the standard deviation of the process, given what was measured of the task; 0 before
@@ -120,7 +116,7 @@ class CorrectedModel:
         known = between * np.linalg.solve(within + _NOISE * np.eye(len(seen)), between.T).T
         return np.asarray(self._local.process.spread * np.sqrt(np.maximum(1 - known.sum(1), 0)))
 
-    def refit(self, batch: FeatureBatch, latency_s: Scores, groups: Groups) -> None:
+    def refit(self, batch: FeatureBatch, latency_s: Floats, groups: Integers) -> None:
         """Fit the correction to everything measured so far.
 
         Parameters
@@ -136,7 +132,7 @@ class CorrectedModel:
         base = self.base if isinstance(self.base, HasLeaves) else None
         known = None if base is None else base.leaves(batch)
 
-        def fit(seen: Groups) -> tuple[_Local, Leaves]:
+        def fit(seen: Integers) -> tuple[_Local, Integers]:
             """Learn from some of the programs; return the leaves of all as well."""
             left = _unexplained(scores[seen], throughput[seen], groups[seen])
             trees = base or _OwnTrees(select(batch, seen), left, self._seed)
@@ -177,7 +173,7 @@ class _Process:
     of_task: Mapping[int, Floats]
     spread: float
 
-    def mean(self, leaves: Leaves, task: int | None) -> Scores:
+    def mean(self, leaves: Integers, task: int | None) -> Floats:
         """Add up what a program's leaves are worth; one that was never seen is worth nothing."""
         table = self.shared if task is None else self.of_task.get(task, self.shared)
         known = leaves < table.shape[1]
@@ -193,7 +189,7 @@ class _Local:
     process: _Process
 
 
-def _unexplained(scores: Scores, throughput: Scores, groups: Groups) -> Scores:
+def _unexplained(scores: Floats, throughput: Floats, groups: Integers) -> Floats:
     """Return what scores leave of the throughput's logarithm, scaled to their spread in a task."""
     _, numbers = np.unique(groups, return_inverse=True)
     scores, throughput = _centred(scores, numbers), _centred(throughput, numbers)
@@ -202,7 +198,7 @@ def _unexplained(scores: Scores, throughput: Scores, groups: Groups) -> Scores:
     return _centred(scale * throughput - scores, numbers)
 
 
-def _process(residual: Scores, leaves: Leaves, groups: Groups) -> _Process:
+def _process(residual: Floats, leaves: Integers, groups: Integers) -> _Process:
     """Explain a residual by the leaves that programs share."""
     tasks, numbers = np.unique(groups, return_inverse=True)
     trees, width = leaves.shape[1], int(leaves.max()) + 1
@@ -210,7 +206,7 @@ def _process(residual: Scores, leaves: Leaves, groups: Groups) -> _Process:
     shared = _one_hot(columns, trees * width)
     own = _one_hot(columns + (trees * width * numbers)[:, None], len(tasks) * trees * width)
 
-    def likeness(vector: Scores) -> Scores:
+    def likeness(vector: Floats) -> Floats:
         alike = _OF_ALL_TASKS * (shared @ (shared.T @ vector))
         alike += (1 - _OF_ALL_TASKS) * (own @ (own.T @ vector))
         return np.asarray(alike / trees + _NOISE * vector)
@@ -225,24 +221,24 @@ def _process(residual: Scores, leaves: Leaves, groups: Groups) -> _Process:
     return _Process(in_any, by_task, spread)
 
 
-def _likeness(these: Leaves, those: Leaves) -> Floats:
+def _likeness(these: Integers, those: Integers) -> Floats:
     """Return the share of trees in which two programs of a task share the leaf, `n x m`."""
     return np.asarray((these[:, None] == those).mean(2))
 
 
-def _one_hot(columns: Leaves, width: int) -> Any:
+def _one_hot(columns: Integers, width: int) -> Any:
     count, trees = columns.shape
     starts = np.arange(0, count * trees + 1, trees)
     return csr_array((np.ones(count * trees), columns.ravel(), starts), shape=(count, width))
 
 
-def _centred(values: Scores, numbers: Groups) -> Scores:
+def _centred(values: Floats, numbers: Integers) -> Floats:
     """Subtract the mean of each task."""
     sums, counts = np.bincount(numbers, values), np.bincount(numbers)
     return np.asarray(values - (sums / counts)[numbers])
 
 
-def _pairs_in_order(scores: Scores, throughput: Scores, groups: Groups) -> float:
+def _pairs_in_order(scores: Floats, throughput: Floats, groups: Integers) -> float:
     """Return the share of pairs of programs of one task that the scores put in order."""
     right, all_pairs = 0.0, 0
     for task in np.unique(groups):
@@ -257,7 +253,7 @@ def _pairs_in_order(scores: Scores, throughput: Scores, groups: Groups) -> float
 class _OwnTrees:
     """Extremely randomised trees, grown until they tell the programs of a run apart."""
 
-    def __init__(self, batch: FeatureBatch, residual: Scores, seed: int) -> None:
+    def __init__(self, batch: FeatureBatch, residual: Floats, seed: int) -> None:
         from sklearn.ensemble import ExtraTreesRegressor
 
         self._forest = ExtraTreesRegressor(_OWN_TREES, max_features="sqrt", random_state=seed)
@@ -266,6 +262,6 @@ class _OwnTrees:
         self._columns = varying if len(varying) else np.arange(1)
         self._forest.fit(table[:, self._columns], residual)
 
-    def leaves(self, batch: FeatureBatch) -> Leaves:
+    def leaves(self, batch: FeatureBatch) -> Integers:
         """Return the leaf of each tree; int64 `n x t`."""
         return np.asarray(self._forest.apply(batch.pooled()[:, self._columns]), "int64")

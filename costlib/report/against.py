@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from costlib.data.dataset import Dataset
-from costlib.data.importers import import_logs
 from costlib.errors import InputError
+from costlib.logs.importers import import_logs
 from costlib.report.page import Picture, Section, Table
 from costlib.report.trials import with_progress
-from costlib.search.result import TaskResult
-from costlib.search.run import TRIALS
+from costlib.tuning.result import TaskResult
+from costlib.tuning.run import TRIALS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

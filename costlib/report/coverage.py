@@ -10,8 +10,8 @@ import polars as pl
 
 from costlib.data import coverage
 from costlib.data.dataset import Dataset
-from costlib.data.parts import storage_errors
 from costlib.errors import InputError
+from costlib.files import storage_errors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from costlib.data.parts import storage_errors
-from costlib.search.result import TuneResult
+from costlib.files import storage_errors
+from costlib.tuning.result import TuneResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,11 +7,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from costlib.data.parts import storage_errors
 from costlib.errors import InputError
+from costlib.files import storage_errors
 
 if TYPE_CHECKING:
-    from costlib.search.result import TuneProgress
+    from costlib.tuning.result import TuneProgress
 
 
 class EventFile(AbstractContextManager["EventFile"]):

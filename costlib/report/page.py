@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from costlib.data.parts import storage_errors
+from costlib.files import storage_errors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,13 +18,13 @@ from costlib.report.against import comparison
 from costlib.report.curve import curve_figure
 from costlib.report.page import Fold, Page, Picture, Section, Table
 from costlib.report.trials import by_origin, spending_figure, tasks_figure, with_progress
-from costlib.search.result import NetworkResult, TaskResult, TuneResult
-from costlib.search.run import TRIALS
-from costlib.search.tune import RESULT
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
 from costlib.training.assemble import assemble
 from costlib.training.metrics import pairwise_accuracy, rank_correlation
+from costlib.tuning.result import NetworkResult, TaskResult, TuneResult
+from costlib.tuning.run import TRIALS
+from costlib.tuning.tune import RESULT
 from costlib.tvm_compat.api import schedule_steps
 
 _SCRIPTS = 5

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from costlib.schema import Origin, Status
-from costlib.search.result import TaskResult
 from costlib.search.standings import Standings
+from costlib.tuning.result import TaskResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,12 +1,7 @@
-"""From tasks and a bundle to the best programs.
+"""From a task and a bundle to the programs to measure next.
 
-- :mod:`~costlib.search.tune`: the whole path from networks to faster programs;
-- :mod:`~costlib.search.run`: the loop, on a device and in a folder;
-- :mod:`~costlib.search.scheduler`: which task next;
-- :mod:`~costlib.search.strategy`: which programs of it;
-- :mod:`~costlib.search.evolution`: Ansor's way to find them, with its parts
-  :mod:`~costlib.training.sketch_pool` (evolution in arrays), :mod:`~costlib.search.sketch_choice`,
-  :mod:`~costlib.search.batch_selection` and :mod:`~costlib.search.run_model`;
-- :mod:`~costlib.search.metaschedule`, :mod:`~costlib.search.cost_model`: drop-ins for MetaSchedule;
-- :mod:`~costlib.search.compiled`, :mod:`~costlib.search.comparison`: compiled networks.
+- :mod:`~costlib.search.strategy`: what a search of one task is;
+- :mod:`~costlib.search.evolution`: Ansor's, scored in two stages;
+- :mod:`~costlib.search.tasks`: which task next, and which tasks help one another;
+- :mod:`~costlib.search.run_model`: the models of a bundle, corrected by what a run measures.
 """

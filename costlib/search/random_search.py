@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from costlib.measure.measurer import Candidate
+from costlib.measure.measurement import Candidate
 from costlib.schema import Origin
 from costlib.search.strategy import Prior, Proposal, Strategy
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from costlib.arrays import Bools, Floats
 from costlib.features.batch import FeatureBatch, join
 from costlib.hub.bundle import Bundle
 from costlib.models.residual import CorrectedModel
 from costlib.search.config import SearchConfig
-from costlib.training.directions import stock_probabilities
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
-Bools = np.ndarray[Any, np.dtype[np.bool_]]
+from costlib.space.directions import stock_probabilities
 
 _GROWTH = 1.1
 """By what factor the measurements have grown before the corrections are fitted again."""
@@ -87,7 +83,7 @@ class RunModel:
         schedules
             `n` programs.
         allowed
-            bool `n x d`: which of :data:`costlib.models.direction.DIRECTIONS` there are.
+            bool `n x d`: which of :data:`costlib.space.directions.DIRECTIONS` there are.
 
         Returns
         -------

@@ -23,7 +23,7 @@ from costlib.features.task_encoders import schedule_encoders
 from costlib.hardware import Hardware
 from costlib.hub.priors import PriorBank, flat_extents
 from costlib.identity import content_id
-from costlib.measure.measurer import Candidate, Measurement
+from costlib.measure.measurement import Candidate, Measurement
 from costlib.schema import Origin
 from costlib.search.config import SearchConfig
 from costlib.search.run_model import RunModel
@@ -33,7 +33,7 @@ from costlib.space.program import Program
 from costlib.workloads.task import Task
 
 STRATEGIES = {
-    "evolution": "evolution:EvolutionarySearch",
+    "evolution": "evolution.search:EvolutionarySearch",
     "random": "random_search:RandomSearch",
 }
 """Module and class of each strategy; imported when asked for."""

@@ -17,7 +17,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from costlib.space.vectors import DecisionVectors, Integers
+from costlib.arrays import Integers
+from costlib.space.vectors import DecisionVectors
 
 Rule = Literal["copy", "nearest", "proportional", "random"]
 RULES: tuple[Rule, ...] = get_args(Rule)

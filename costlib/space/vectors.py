@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from costlib.arrays import Integers
 from costlib.errors import InputError
 from costlib.space.design_space import TILE_DIRECTIONS, DesignSpace, tile_direction
 from costlib.space.factors import Tilings, tilings
@@ -26,7 +27,6 @@ _EXAMPLES = 48
 _INNER_STEPS = (2, 16)
 """Iterations of a reduction's innermost tile from which a program is of another kind."""
 
-Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 _ANNOTATIONS = {"meta_schedule.parallel": "parallel"}
 

@@ -6,8 +6,8 @@
 - :mod:`~costlib.training.metrics`, :mod:`~costlib.training.calibration`: how well scores rank, and
   whether a model is as sure as it is right;
 - :mod:`~costlib.training.fit`: fit a model on some tasks, judge it on others;
-- :mod:`~costlib.training.sketch_pool`: vectors of decisions that evolve under a model;
-- :mod:`~costlib.training.generator`: a generator trained on programs as
-  :mod:`~costlib.training.sentences`, measured ones, :mod:`~costlib.training.imagined` ones and
-  those of :mod:`~costlib.training.invented` tasks.
+- :mod:`~costlib.sketch_pool`: vectors of decisions that evolve under a model;
+- :mod:`~costlib.generator.fit`: a generator trained on programs as
+  :mod:`~costlib.generator.sentences`, measured ones, :mod:`~costlib.generator.imagined` ones and
+  those of :mod:`~costlib.generator.invented` tasks.
 """

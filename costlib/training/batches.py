@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
 
+from costlib.arrays import Floats, Integers
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError, UnknownNameError
 from costlib.features.batch import FeatureBatch, join
@@ -44,9 +44,9 @@ class TrainingData:
     """
 
     batch: FeatureBatch
-    latency_s: np.ndarray[Any, np.dtype[np.float64]]
-    labels: np.ndarray[Any, np.dtype[np.float64]]
-    groups: np.ndarray[Any, np.dtype[np.int64]]
+    latency_s: Floats
+    labels: Floats
+    groups: Integers
     tasks: list[tuple[str, str]]
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 from scipy.special import expit
 from sklearn.calibration import calibration_curve
 
+from costlib.arrays import Floats, Integers
+
 _BINS = 10
 _MOST_PROGRAMS = 128
 """Of one task; of more, the pairs would crowd out those of the others."""
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 class Calibration(BaseModel):
@@ -34,9 +32,7 @@ class Calibration(BaseModel):
     observed: tuple[float, ...]
 
 
-def calibrate_pairs(
-    scores: Floats, latency_s: Floats, groups: np.ndarray[Any, np.dtype[np.int64]]
-) -> Calibration:
+def calibrate_pairs(scores: Floats, latency_s: Floats, groups: Integers) -> Calibration:
     """Compare the scores' differences with what was measured.
 
     Parameters

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from costlib.arrays import Float32s, Integers
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError, InputError
-from costlib.features.batch import Floats
 from costlib.features.build import build_features
 from costlib.models.base import CostModel
 from costlib.models.gbdt import GbdtModel, ranked_together
@@ -31,9 +31,9 @@ _SECONDS_TO_ANSWER = 30
 class _Share:
     """What a worker trains on: pooled features, relevance, sizes of the tasks, and their ids."""
 
-    columns: Floats
+    columns: Float32s
     relevance: np.ndarray[Any, np.dtype[np.int32]]
-    sizes: np.ndarray[Any, np.dtype[np.int64]]
+    sizes: Integers
     tasks: list[str]
 
 

@@ -11,17 +11,16 @@ import numpy as np
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
+from costlib.arrays import Bools, Floats, Integers
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
 from costlib.features.batch import FeatureBatch, join, select
 from costlib.features.context import task_features
 from costlib.features.schedule import schedule_batch
 from costlib.features.task_encoders import schedule_encoders
-from costlib.models.direction import DIRECTIONS, DirectionModel
+from costlib.models.direction import DirectionModel
+from costlib.space.directions import DIRECTIONS, stock_probabilities
 from costlib.tvm_compat.api import module_from_json
-
-_STOCK = {"compute_location": 0.05, "unroll": 0.03, "parallel": 0.02, "thread_binding": 0.02}
-"""MetaSchedule's probabilities; what is left, 0.9 on CPUs, goes to the tile sizes."""
 
 _LEAST_PAIRS = 20
 """Measured pairs that it takes to bring differences of scores to the scale of speed-ups."""
@@ -29,8 +28,6 @@ _LEAST_PAIRS = 20
 _JUDGED_EVERY = 5
 _LEAST_PROGRAMS = 20
 """A classifier of fewer says nothing."""
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,7 @@ class DirectionData:
         The programs as schedules.
     gains
         float64 `n x d`: log of the speed-up by a mutation in each of
-        :data:`costlib.models.direction.DIRECTIONS`; NaN where there was none.
+        :data:`costlib.space.directions.DIRECTIONS`; NaN where there was none.
     measured
         bool `n x d`: whether it was measured; otherwise it is what the cost model's scores
         promise, scaled by what was measured.
@@ -55,8 +52,8 @@ class DirectionData:
 
     batch: FeatureBatch
     gains: Floats
-    measured: np.ndarray[Any, np.dtype[np.bool_]]
-    groups: np.ndarray[Any, np.dtype[np.int64]]
+    measured: Bools
+    groups: Integers
     tasks: list[str]
 
 
@@ -218,16 +215,6 @@ def evaluate_directions(model: DirectionModel, data: DirectionData) -> Direction
         best_gain=float(gains[every, best].mean()),
         calibration_error=_calibration_error(chances[every, likeliest], likeliest == best),
     )
-
-
-def stock_probabilities(allowed: np.ndarray[Any, np.dtype[np.bool_]]) -> Floats:
-    """Return MetaSchedule's probability of each allowed direction, float64 `n x d`."""
-    tiles = 1 - sum(_STOCK[name] for name in ("compute_location", "unroll", "parallel"))
-    weights = np.array([_STOCK.get(name, 0.0) for name in DIRECTIONS])
-    is_tile = np.array([name not in _STOCK for name in DIRECTIONS]) & allowed
-    share = np.where(is_tile, tiles / np.maximum(is_tile.sum(1, keepdims=True), 1), 0)
-    raw = share + weights * allowed
-    return np.asarray(raw / raw.sum(1, keepdims=True))
 
 
 def _family_table(dataset: Dataset, hardware_id: str, only: Collection[str] | None) -> pl.DataFrame:

@@ -14,8 +14,8 @@ from costlib.data.splits import split_by_task
 from costlib.errors import DatasetError, InputError
 from costlib.models import model_class, training_curve
 from costlib.models.base import CostModel
+from costlib.models.baselines.neural import NeuralModel
 from costlib.models.gbdt import GbdtModel
-from costlib.models.neural import NeuralModel
 from costlib.training.assemble import TrainingData, assemble
 from costlib.training.batches import chosen_hardware
 from costlib.training.calibration import Calibration, calibrate_pairs

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 from scipy.special import comb
 from scipy.stats import rankdata
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
+from costlib.arrays import Floats, Integers
 
 
 class Metrics(BaseModel):
@@ -51,7 +50,7 @@ class Metrics(BaseModel):
 def evaluate_scores(
     scores: Floats,
     latency_s: Floats,
-    groups: np.ndarray[Any, np.dtype[np.int64]],
+    groups: Integers,
     weights: Sequence[float] | None = None,
 ) -> Metrics:
     """Compare scores with latencies.

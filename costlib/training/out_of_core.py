@@ -13,9 +13,9 @@ from typing import Any
 import lightgbm as lgb
 import numpy as np
 
+from costlib.arrays import Bools, Float32s, Floats
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
-from costlib.features.batch import Floats
 from costlib.features.build import build_features
 from costlib.models.gbdt import GbdtConfig, GbdtModel, ranked_together
 from costlib.training.batches import batches, chosen_hardware, measured_tasks
@@ -27,7 +27,6 @@ _SAMPLE_PROGRAMS = 200
 """Bins are chosen on this many programs of each of so many tasks, on each hardware."""
 
 Chosen = Collection[str] | None
-Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def fit_gbdt(
@@ -92,7 +91,7 @@ class _PooledRows(lgb.Sequence):  # type: ignore[misc]
     def __len__(self) -> int:
         return self._length
 
-    def __getitem__(self, wanted: slice) -> Floats:
+    def __getitem__(self, wanted: slice) -> Float32s:
         assert wanted.start == self._first, "rows are read in order"
         rows = [self._rows]
         count = len(self._rows)
@@ -112,7 +111,7 @@ def _labels(
     only: Chosen,
     hardware: Chosen,
     on_progress: Callable[[int, int], None] | None,
-) -> tuple[np.ndarray[Any, np.dtype[np.float64]], list[int]]:
+) -> tuple[Floats, list[int]]:
     """Return the labels of all programs and the number of programs of each task."""
     labels = []
     for hardware_id in chosen_hardware(dataset, hardware):
@@ -122,7 +121,7 @@ def _labels(
     return np.concatenate([np.empty(0), *labels]), [len(task) for task in labels]
 
 
-def _sample(dataset: Dataset, only: Chosen, hardware: Chosen) -> Floats:
+def _sample(dataset: Dataset, only: Chosen, hardware: Chosen) -> Float32s:
     """Pool some programs of tasks from all over the dataset; ids are hashes, the first will do."""
     ids = sorted(dataset.scan("workloads").select("workload_id").collect()["workload_id"])
     ids = [workload_id for workload_id in ids if only is None or workload_id in only]
@@ -133,7 +132,7 @@ def _sample(dataset: Dataset, only: Chosen, hardware: Chosen) -> Floats:
     return np.concatenate(rows)
 
 
-def _telling_columns(sample: Floats) -> Bools:
+def _telling_columns(sample: Float32s) -> Bools:
     """Mark the columns that vary, and of equal ones the first."""
     _, first = np.unique(sample, axis=1, return_index=True)
     kept = np.zeros(sample.shape[1], bool)

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
+from costlib.arrays import Floats
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
 from costlib.training.assemble import TrainingData
@@ -21,8 +22,6 @@ from costlib.training.metrics import expected_best, pairwise_accuracy, rank_corr
 KS = (1, 5, 10)
 
 _COUNTS = ("tasks", "programs")
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 class NetworkMetrics(BaseModel):

@@ -17,12 +17,9 @@ import numpy as np
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
 from costlib.models.base import CostModel
-from costlib.models.generator import Generator
-from costlib.models.neural import NeuralModel
-from costlib.models.transformer import GeneratorConfig
+from costlib.models.baselines.neural import NeuralModel
 from costlib.training.assemble import TrainingData, assemble
-from costlib.training.cluster import divided, spread
-from costlib.training.generator import fit_generator
+from costlib.training.cluster import spread
 
 _PATIENCE = timedelta(minutes=10)
 """How long a process waits for the others before it gives up."""
@@ -67,7 +64,7 @@ def fit_in_ranks(
     ranks = [worker for worker in held if sizes[worker]]
     if not ranks:
         raise DatasetError(f"{dataset.path} holds no task with two measured programs to rank")
-    fitted = _together(client, {worker: held[worker] for worker in ranks}, _fit, model, seed)
+    fitted = together(client, {worker: held[worker] for worker in ranks}, _fit, model, seed)
     tasks = client.gather([client.submit(_tasks, held[worker]) for worker in ranks])
     programs = sum(sizes[worker] for worker in ranks)
     return fitted, programs, {workload_id for part in tasks for workload_id in part}
@@ -98,60 +95,7 @@ def _fit(share: TrainingData, model: NeuralModel, seed: int) -> NeuralModel:
     return model
 
 
-def fit_generator_in_ranks(
-    client: Any,
-    dataset: Dataset,
-    *,
-    only: Collection[str] | None = None,
-    hardware: Collection[str] | None = None,
-    config: GeneratorConfig,
-    start: Generator | None = None,
-    teacher: CostModel | None = None,
-    seed: int = 0,
-) -> Generator:
-    """Train a generator on all workers of a cluster.
-
-    See :func:`fit_in_ranks` and :func:`costlib.training.generator.fit_generator`; there are no
-    checkpoints.
-    """
-    workers = sorted(client.scheduler_info()["workers"])
-    shares = divided(dataset, only, hardware, len(workers))
-    path = str(dataset.path.resolve())
-    model: Generator = _together(
-        client,
-        dict(zip(workers, shares, strict=False)),
-        _fit_generator,
-        path,
-        hardware,
-        config,
-        start,
-        teacher,
-        seed,
-    )
-    return model
-
-
-def _fit_generator(
-    share: list[str],
-    path: str,
-    hardware: Collection[str] | None,
-    config: GeneratorConfig,
-    start: Generator | None,
-    teacher: CostModel | None,
-    seed: int,
-) -> Generator:
-    return fit_generator(
-        Dataset.open(path),
-        only=share,
-        hardware=hardware,
-        config=config,
-        start=start,
-        teacher=teacher,
-        seed=seed,
-    )
-
-
-def _together(
+def together(
     client: Any, shares: Mapping[str, Any], train: Callable[..., Any], *arguments: Any
 ) -> Any:
     """Let workers call ``train(share, *arguments)`` at once; return what the first has made."""

@@ -17,11 +17,11 @@ import costlib
 from costlib.errors import UnknownNameError
 from costlib.hardware import Hardware
 from costlib.hub import Bundle
-from costlib.measure.simulated import SimulatedDevice, analytic
 from costlib.search import strategy
 from costlib.search.config import SearchConfig
 from costlib.search.run_model import RunModel
 from costlib.search.strategy import STRATEGIES, Strategy, strategy_class
+from costlib.testing.simulated import SimulatedDevice, analytic
 from costlib.workloads import Task, extract_tasks
 
 EXAMPLE = "example from CONTRIBUTING.md"

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costlib.data.dataset import Dataset
-from costlib.data.importers.steps import erase_steps
 from costlib.features.schedule import (
     CONTEXT_FEATURES,
     TOKEN_FEATURES,
     ScheduleEncoder,
     schedule_batch,
 )
+from costlib.logs.importers.steps import erase_steps
 from costlib.training.assemble import assemble
 
 INSTRUCTIONS = [

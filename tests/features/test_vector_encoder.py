@@ -8,7 +8,7 @@ from costlib.features.context import task_features
 from costlib.features.schedule import ScheduleEncoder, schedule_batch
 from costlib.features.vector_encoder import VectorEncoder
 from costlib.hardware import Hardware
-from costlib.models.sequence import SequenceConfig, SequenceModel
+from costlib.models.baselines.sequence import SequenceConfig, SequenceModel
 from costlib.space.design_space import DesignSpace
 from costlib.space.vectors import DecisionVectors
 from costlib.workloads import Task

@@ -10,7 +10,7 @@ import pytest
 
 from costlib.errors import MeasureError
 from costlib.measure.building import Building
-from costlib.measure.measurer import Measurement
+from costlib.measure.measurement import Measurement
 from costlib.schema import Status
 from costlib.space.program import Program
 

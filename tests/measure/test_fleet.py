@@ -20,8 +20,8 @@ import psutil
 import pytest
 from pydantic import ValidationError
 
-from costlib.data.collect import collect
-from costlib.data.plan import Mix
+from costlib.collecting.collect import collect
+from costlib.collecting.plan import Mix
 from costlib.errors import InputError, MeasureError
 from costlib.hardware import Hardware
 from costlib.measure import device as device_module
@@ -30,10 +30,11 @@ from costlib.measure.client import MeasureServer
 from costlib.measure.config import BuildJob, CanaryJob, MeasureConfig, Outcome, RunJob, Timing
 from costlib.measure.device import DESCRIBE, WORK, Description, Tracker, start_device
 from costlib.measure.fleet import Fleet
-from costlib.measure.measurer import Candidate, Measurer
+from costlib.measure.measurement import Candidate
+from costlib.measure.measurer import Measurer
 from costlib.schema import CanaryTimes, Status
-from costlib.search.tune import tune
 from costlib.space.design_space import DesignSpace
+from costlib.tuning.tune import tune
 from costlib.tvm_compat import rpc
 from costlib.tvm_compat.api import argument_shapes, module_to_json
 from costlib.tvm_compat.link import is_linked

@@ -13,7 +13,8 @@ import pytest
 from costlib.errors import MeasureError
 from costlib.hardware import Hardware
 from costlib.measure.config import MeasureConfig, Outcome, Timing
-from costlib.measure.measurer import Candidate, Measurer
+from costlib.measure.measurement import Candidate
+from costlib.measure.measurer import Measurer
 from costlib.schema import Status
 from costlib.space.design_space import DesignSpace
 from costlib.tvm_compat import tvm

@@ -7,7 +7,8 @@ import pytest
 
 from costlib.errors import BundleError, InputError
 from costlib.features.batch import FeatureBatch, concatenate
-from costlib.models.direction import DIRECTIONS, DirectionModel
+from costlib.models.direction import DirectionModel
+from costlib.space.directions import DIRECTIONS
 
 UNROLL, PARALLEL = DIRECTIONS.index("unroll"), DIRECTIONS.index("parallel")
 

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
+from costlib.arrays import Floats, Integers
 from costlib.features.batch import FeatureBatch, concatenate, select
-from costlib.models.base import CostModel, Scores
-from costlib.models.residual import CorrectedModel, Groups
+from costlib.models.base import CostModel
+from costlib.models.residual import CorrectedModel
 
 
 class Indifferent(CostModel):
@@ -19,9 +20,9 @@ class Indifferent(CostModel):
 
     kind = "indifferent"
 
-    def fit(self, batch: FeatureBatch, labels: Scores, groups: Any, *, seed: int = 0) -> None: ...
+    def fit(self, batch: FeatureBatch, labels: Floats, groups: Any, *, seed: int = 0) -> None: ...
 
-    def predict(self, batch: FeatureBatch) -> Scores:
+    def predict(self, batch: FeatureBatch) -> Floats:
         return np.zeros(len(batch))
 
     def save(self, folder: Path) -> None: ...
@@ -37,7 +38,7 @@ def programs(count: int, seed: int) -> tuple[FeatureBatch, np.ndarray]:
     return batch, 1e-3 * (1 + 5 * stores[:, 0, 0].astype("float64"))
 
 
-def ungrouped(count: int) -> Groups:
+def ungrouped(count: int) -> Integers:
     return np.zeros(count, "int64")
 
 
@@ -71,7 +72,7 @@ def test_a_handful_of_measurements_changes_nothing(count: int) -> None:
 class Thirds(Indifferent):
     """Two trees that know which third of the first feature a program is in, not which is fast."""
 
-    def leaves(self, batch: FeatureBatch) -> Groups:
+    def leaves(self, batch: FeatureBatch) -> Integers:
         third = np.floor(3 * batch.stores[:, 0]).astype("int64")
         return np.stack([third, third], axis=1)
 
@@ -114,7 +115,7 @@ def test_another_task_gets_what_the_tasks_have_in_common() -> None:
 class Right(Thirds):
     """Knows the latency."""
 
-    def predict(self, batch: FeatureBatch) -> Scores:
+    def predict(self, batch: FeatureBatch) -> Floats:
         return np.asarray(-np.log(1 + 5 * batch.stores[:, 0].astype("float64")))
 
 
@@ -133,10 +134,10 @@ def test_a_right_model_stays_right(count: int, spread: float, seed: int) -> None
 class Noise(Indifferent):
     """Trees that have nothing to do with the latency."""
 
-    def predict(self, batch: FeatureBatch) -> Scores:
+    def predict(self, batch: FeatureBatch) -> Floats:
         return Right().predict(batch)
 
-    def leaves(self, batch: FeatureBatch) -> Groups:
+    def leaves(self, batch: FeatureBatch) -> Integers:
         digits = (batch.stores[:, 0][:, None] * [1e3, 1e4, 1e5]).astype("int64")
         return digits % 4
 

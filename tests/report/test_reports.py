@@ -9,10 +9,10 @@ import pytest
 
 from costlib.cli.app import run as run_command
 from costlib.errors import CostlibError, InputError, UnknownNameError
-from costlib.measure.metaschedule import Builder, Runner
+from costlib.metaschedule.measuring import Builder, Runner
 from costlib.report import report
 from costlib.report.page import Fold, Page, Table, render, save_page
-from costlib.search.tune import tune
+from costlib.tuning.tune import tune
 from costlib.tvm_compat import ms
 from costlib.workloads import extract_tasks
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costlib.search.batch_selection import select_batch
-from costlib.search.interrupt import Interruptible
-from costlib.search.sketch_choice import SketchChoice
+from costlib.search.evolution.batch_selection import select_batch
+from costlib.search.evolution.sketch_choice import SketchChoice
+from costlib.tuning.interrupt import Interruptible
 
 
 def test_sketches_are_alike_until_all_are_explored() -> None:

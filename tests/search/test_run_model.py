@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from costlib.models.direction import DIRECTIONS
 from costlib.search.config import SearchConfig
 from costlib.search.run_model import Nothing, RunModel
-from costlib.training.directions import stock_probabilities
+from costlib.space.directions import DIRECTIONS, stock_probabilities
 
 ALLOWED = np.array([[name != "thread_binding" for name in DIRECTIONS]] * 2)
 BEST = [DIRECTIONS.index("unroll"), DIRECTIONS.index("tile_reduction")]

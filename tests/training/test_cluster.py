@@ -12,22 +12,22 @@ from scipy.stats import spearmanr
 from costlib.cli.app import run as run_command
 from costlib.data.dataset import Dataset
 from costlib.errors import InputError
+from costlib.generator.fit import fit_generator
+from costlib.generator.model import Generator
+from costlib.generator.sentences import write_down
+from costlib.generator.transformer import GeneratorConfig
 from costlib.hub import load_pretrained
+from costlib.models.baselines.mlp import MlpConfig, MlpModel
+from costlib.models.baselines.neural import NeuralModel
+from costlib.models.baselines.normalisation import Normalisation
+from costlib.models.baselines.sequence import SequenceModel
 from costlib.models.gbdt import GbdtModel
-from costlib.models.generator import Generator
-from costlib.models.mlp import MlpConfig, MlpModel
-from costlib.models.neural import NeuralModel
-from costlib.models.normalisation import Normalisation
-from costlib.models.sequence import SequenceModel
-from costlib.models.transformer import GeneratorConfig
 from costlib.training import cluster
 from costlib.training.assemble import assemble
 from costlib.training.cluster import connected, fit_on_cluster
 from costlib.training.fit import fit_model
-from costlib.training.generator import fit_generator
 from costlib.training.metrics import evaluate_scores
 from costlib.training.ranks import fit_generator_in_ranks, fit_in_ranks
-from costlib.training.sentences import write_down
 
 
 @pytest.fixture(scope="module")

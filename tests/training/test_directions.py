@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from costlib.collecting.mutations import record_mutations
 from costlib.data.dataset import Dataset
-from costlib.data.mutations import record_mutations
 from costlib.errors import DatasetError
 from costlib.hardware import Hardware
-from costlib.models.direction import DIRECTIONS, DirectionConfig, DirectionModel
+from costlib.models.direction import DirectionConfig, DirectionModel
 from costlib.space.design_space import DesignSpace
+from costlib.space.directions import DIRECTIONS
 from costlib.training.directions import (
     direction_data,
     evaluate_directions,

@@ -7,7 +7,7 @@ import pytest
 
 from costlib.errors import UnsupportedModelError
 from costlib.hardware import Hardware
-from costlib.search.networks import NetworkSet
+from costlib.tuning.networks import NetworkSet
 from costlib.workloads import Network, extract_tasks, load_network
 
 SMALL = ("conv2d 1 16 14 14 32 3 pad=1", "mobilenet_v2@r32", "resnet_18@r32")

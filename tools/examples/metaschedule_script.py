@@ -9,8 +9,8 @@ import tempfile
 from typing import Any
 
 import costlib
-from costlib.measure.metaschedule import Builder, Runner
-from costlib.search.cost_model import PretrainedCostModel
+from costlib.metaschedule.cost_model import PretrainedCostModel
+from costlib.metaschedule.measuring import Builder, Runner
 from costlib.tvm_compat import ms, tvm
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import costlib
-from costlib.search.result import TuneResult
+from costlib.tuning.result import TuneResult
 from costlib.workloads import InputSpec, load_network
 
 

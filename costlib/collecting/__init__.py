@@ -1,0 +1,1 @@
+"""Measuring programs into datasets: plans, which programs, mutation records, refinement."""

@@ -1,0 +1,229 @@
+"""Measure programs of many tasks into a dataset.
+
+The tasks take turns, a batch each, so that a collection stopped early covers all of them: many
+tasks with few programs teach a model more than few tasks with many (TenSet, NeurIPS'21). What a
+batch consists of is up to :mod:`costlib.collecting.proposals`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from costlib.collecting.claims import claimed
+from costlib.collecting.plan import Mix
+from costlib.collecting.proposals import Searcher, TaskState, Writer, draw
+from costlib.data.dataset import Dataset
+from costlib.data.parts import PART_PATTERN
+from costlib.data.records import measurement_row
+from costlib.data.task_tables import register_sketches, register_workloads
+from costlib.errors import InputError
+from costlib.hardware import Hardware
+from costlib.measure.config import MeasureConfig
+from costlib.measure.measurer import Measurer
+from costlib.schema import Origin
+from costlib.space.program import Program
+from costlib.workloads.task import Task
+
+if TYPE_CHECKING:
+    from costlib.measure.fleet import Fleet
+
+BATCH = 16
+"""Programs measured between two writes: what a kill can lose."""
+
+_RECALLED = ["workload_id", "sketch_id", "decisions", "origin", "latency_s", "raced"]
+_PATIENCE_SECS = 1.0
+"""How long to wait while other processes are at work on all that is left."""
+
+
+@dataclass(frozen=True)
+class CollectProgress:
+    """Where a collection stands.
+
+    Attributes
+    ----------
+    done, total
+        Programs measured, and wanted, in this dataset for these tasks on this hardware.
+    task
+        The name of the task measured last.
+    failed
+        Programs that failed to build or run since the start of this session.
+    """
+
+    done: int
+    total: int
+    task: str
+    failed: int
+
+
+def collect(
+    tasks: Sequence[Task],
+    out: str | Path,
+    *,
+    programs_per_task: int = 64,
+    hardware: Hardware | None = None,
+    seed: int = 0,
+    mix: Mix | None = None,
+    search: Searcher | None = None,
+    write: Writer | None = None,
+    minutes: float | None = None,
+    config: MeasureConfig | None = None,
+    fleet: Fleet | None = None,
+    on_progress: Callable[[CollectProgress], None] | None = None,
+) -> Dataset:
+    """Measure programs of each task until the dataset holds enough of them.
+
+    Called again with the same arguments it goes on where it stopped, and never measures a
+    program twice. Each batch is written before the next begins. Several processes may collect
+    into one dataset: each task is measured by one of them at a time.
+
+    Parameters
+    ----------
+    tasks
+        What to measure; equal workloads count once, and those with nothing to tune not at all.
+    out
+        The dataset's folder; made if it does not exist.
+    programs_per_task
+        How many programs of each task the dataset should hold for this hardware.
+    hardware
+        What to compile for; this machine's CPU with all its cores, or what the fleet is, if not
+        given.
+    seed
+        Decides which programs are drawn.
+    mix
+        How the programs are made.
+    search
+        Proposes the evolved programs; without one those are random.
+    write
+        A generator that writes the generated programs; without one those are random.
+    minutes
+        Stop after the batch in which this is over.
+    config
+        Repeats, limits and racing.
+    fleet
+        Measure on its devices of this hardware, not here.
+    on_progress
+        Called after each batch.
+
+    Returns
+    -------
+    Dataset
+        The dataset, open.
+    """
+    if programs_per_task < 1:
+        raise InputError(f"programs_per_task is {programs_per_task}; it must be at least 1")
+    hardware = hardware or (fleet.only_hardware() if fleet else Hardware.local())
+    states = _tunable(tasks)
+    if not states:
+        raise InputError("none of the tasks has anything to tune")
+    dataset = Dataset.create(out)
+    register_workloads(dataset, tasks, {state.task.workload_id for state in states})
+    register_sketches(dataset, [sketch for state in states for sketch in state.space.sketches])
+    collection = _Collection(
+        dataset, hardware, states, programs_per_task, seed, mix or Mix(), search, write, on_progress
+    )
+    collection.recall()
+    if not collection.unfinished():
+        return dataset
+    deadline = None if minutes is None else time.monotonic() + 60 * minutes
+    devices = fleet.pool(hardware) if fleet else None
+    reference = dataset.canary(hardware.hardware_id)
+    with Measurer(hardware, config, reference, devices) as measurer:
+        measurer.reference = (
+            dataset.add_hardware(hardware, measurer.reference) or measurer.reference
+        )
+        collection.run(measurer, deadline)
+    return dataset
+
+
+@dataclass
+class _Collection:
+    dataset: Dataset
+    hardware: Hardware
+    states: list[TaskState]
+    programs_per_task: int
+    seed: int
+    mix: Mix
+    search: Searcher | None
+    write: Writer | None
+    on_progress: Callable[[CollectProgress], None] | None
+    failed: int = 0
+    _recalled: set[Path] = field(default_factory=set)
+
+    def recall(self) -> None:
+        """Take up what the dataset holds by now."""
+        folder = self.dataset.path / "measurements" / f"hardware={self.hardware.hardware_id}"
+        new = sorted(set(folder.glob(PART_PATTERN)) - self._recalled)
+        self._recalled.update(new)
+        by_id = {state.task.workload_id: state for state in self.states}
+        for part in new:
+            try:
+                rows = pl.read_parquet(part, columns=_RECALLED, hive_partitioning=False)
+            except FileNotFoundError:  # Compacted meanwhile: the next recall finds its rows.
+                continue
+            for workload, sketch, decisions, origin, latency_s, raced in rows.iter_rows():
+                if workload in by_id:
+                    program = Program.from_row(workload, sketch, decisions)
+                    by_id[workload].add(program, Origin(origin), latency_s, raced)
+
+    def unfinished(self) -> list[TaskState]:
+        """The tasks that want more programs and have more."""
+        return [
+            state
+            for state in self.states
+            if len(state.measured) < self.programs_per_task and not state.exhausted
+        ]
+
+    def run(self, measurer: Measurer, deadline: float | None) -> None:
+        """Let the tasks take turns, those with the fewest programs first."""
+        while unfinished := self.unfinished():
+            fewest = min(len(state.measured) for state in unfinished) + BATCH
+            worked = False
+            for state in unfinished:
+                with claimed(
+                    self.dataset.scratch, state.task.workload_id, self.hardware.hardware_id
+                ) as ours:
+                    self.recall()
+                    if ours and len(state.measured) < min(fewest, self.programs_per_task):
+                        self._measure_batch(measurer, state)
+                        worked = True
+                if deadline is not None and time.monotonic() > deadline:
+                    return
+            if not worked:
+                time.sleep(_PATIENCE_SECS)
+
+    def _measure_batch(self, measurer: Measurer, state: TaskState) -> None:
+        wanted = min(BATCH, self.programs_per_task - len(state.measured))
+        draws = draw(state, wanted, self.mix, self.search, self.seed, self.write)
+        state.exhausted = len(draws) < wanted
+        measurements = measurer.measure(state.task, [d.candidate for d in draws], state.best_s)
+        rows = [
+            measurement_row(m, self.seed, d.origin, d.parent_id, d.direction)
+            for m, d in zip(measurements, draws, strict=True)
+        ]
+        self.dataset.append_measurements(self.hardware.hardware_id, rows)
+        self.recall()
+        self.failed += sum(m.latency_s is None for m in measurements)
+        if self.on_progress is not None:
+            self.on_progress(self._progress(state))
+
+    def _progress(self, state: TaskState) -> CollectProgress:
+        done = sum(min(len(s.measured), self.programs_per_task) for s in self.states)
+        missing = sum(
+            max(0, self.programs_per_task - len(s.measured)) for s in self.states if not s.exhausted
+        )
+        return CollectProgress(done, done + missing, state.task.name, self.failed)
+
+
+def _tunable(tasks: Sequence[Task]) -> list[TaskState]:
+    """Each workload once; those with nothing to tune are left out."""
+    distinct: dict[str, Task] = {}
+    for task in tasks:
+        distinct.setdefault(task.workload_id, task)
+    states = (TaskState(task) for task in distinct.values())
+    return [state for state in states if state.space.is_tunable]

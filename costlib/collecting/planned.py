@@ -1,0 +1,208 @@
+"""Carry out a collection plan: its tasks, its hardware, its held-out networks, its mutations."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from costlib.collecting.collect import CollectProgress, collect
+from costlib.collecting.mutations import Scorer, record_mutations
+from costlib.collecting.plan import CollectionPlan, HardwarePlan, Mix
+from costlib.collecting.proposals import Searcher, Writer
+from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
+from costlib.data.splits import WorkloadKey, overlapping
+from costlib.data.task_tables import recorded_tasks, register_workloads
+from costlib.errors import InputError
+from costlib.hardware import Hardware, find_hardware
+from costlib.measure.config import MeasureConfig
+from costlib.space.design_space import DesignSpace
+from costlib.workloads import extract_tasks
+from costlib.workloads.task import Task
+
+if TYPE_CHECKING:
+    from costlib.measure.fleet import Fleet
+
+
+@dataclass(frozen=True)
+class PlanProgress:
+    """Where a planned collection stands.
+
+    Attributes
+    ----------
+    step, steps
+        Which part of the plan is at work, counted from 1, and how many there are.
+    what
+        What this part is, e.g. ``"held-out tasks on amd-epyc-..."``.
+    done, total
+        Programs of this part that are done and wanted.
+    task
+        The task at work.
+    """
+
+    step: int
+    steps: int
+    what: str
+    done: int
+    total: int
+    task: str
+
+
+@dataclass(frozen=True)
+class _Part:
+    what: str
+    out: Path
+    tasks: Sequence[Task]
+    hardware: Hardware
+    programs_per_task: int
+    mix: Mix
+
+
+def collect_plan(
+    plan: CollectionPlan,
+    out: str | Path,
+    *,
+    load_scorer: Callable[[str, Hardware], Scorer] | None = None,
+    load_search: Callable[[str, Hardware], Searcher] | None = None,
+    load_writer: Callable[[str, Hardware], Writer | None] | None = None,
+    config: MeasureConfig | None = None,
+    fleet: Fleet | None = None,
+    on_progress: Callable[[PlanProgress], None] | None = None,
+) -> Dataset:
+    """Carry out a plan, or what is left of it.
+
+    The first hardware is measured first, training tasks before held-out ones. Tasks are taken
+    from the dataset where an earlier call has noted them.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    out
+        The dataset's folder; held-out tasks go to a dataset inside it.
+    load_scorer
+        Loads the plan's model for a hardware, to score mutations.
+    load_search
+        Loads the search with that model.
+    load_writer
+        Loads its generator.
+    config
+        Repeats, limits and racing.
+    fleet
+        Measure on its devices, one kind after the other, as the plan's first hardware says.
+    on_progress
+        Called after each batch.
+
+    Returns
+    -------
+    Dataset
+        The dataset, open.
+    """
+    deadline = None if plan.minutes is None else time.monotonic() + 60 * plan.minutes
+    dataset = Dataset.create(out)
+    wanted = (
+        [(entry, _hardware(entry)) for entry in plan.hardware]
+        if fleet is None
+        else [(plan.hardware[0], hardware) for hardware in fleet.hardware()]
+    )
+    parts = [part for pair in wanted for part in _parts(plan, *pair, dataset)]
+    if not parts:
+        raise InputError("the plan leaves nothing to measure: all its programs_per_task are 0")
+    main = parts[0].hardware
+    steps = len(parts) + bool(plan.mutations.parents)
+
+    def report(step: int, what: str) -> Callable[[CollectProgress], None]:
+        def show(progress: CollectProgress) -> None:
+            if on_progress is not None:
+                task, done, total = progress.task, progress.done, progress.total
+                on_progress(PlanProgress(step, steps, what, done, total, task))
+
+        return show
+
+    def search(hardware: Hardware) -> Searcher | None:
+        if load_search is None or plan.model is None or not plan.mix.evolved:
+            return None
+        return load_search(plan.model, hardware)
+
+    def writer(hardware: Hardware) -> Writer | None:
+        if load_writer is None or plan.model is None or not plan.mix.generated:
+            return None
+        return load_writer(plan.model, hardware)
+
+    for number, part in enumerate(parts, start=1):
+        minutes = None if deadline is None else (deadline - time.monotonic()) / 60
+        if minutes is not None and minutes <= 0:
+            return dataset
+        collect(
+            part.tasks,
+            part.out,
+            programs_per_task=part.programs_per_task,
+            hardware=part.hardware,
+            seed=plan.seed,
+            mix=part.mix,
+            search=search(part.hardware),
+            write=writer(part.hardware),
+            minutes=minutes,
+            config=config,
+            fleet=fleet,
+            on_progress=report(number, part.what),
+        )
+    if plan.mutations.parents and load_scorer is not None and plan.model is not None:
+        show = report(steps, f"mutations on {main.hardware_id}")
+        record_mutations(
+            dataset,
+            main,
+            load_scorer(plan.model, main),
+            parents=plan.mutations.parents,
+            seed=plan.seed,
+            deadline=deadline,
+            on_progress=lambda done, total: show(CollectProgress(done, total, "", 0)),
+        )
+    return dataset
+
+
+def _hardware(entry: HardwarePlan) -> Hardware:
+    return find_hardware(entry.target, mcpu=entry.mcpu, num_cores=entry.cores)
+
+
+def _parts(
+    plan: CollectionPlan, entry: HardwarePlan, hardware: Hardware, dataset: Dataset
+) -> list[_Part]:
+    """What to measure on one hardware: training tasks, then held-out ones."""
+    training = _tasks(plan.sources, dataset, hardware, plan.min_flops)
+    parts = []
+    if plan.held_out.networks:
+        nested = Dataset.create(dataset.path / HELD_OUT_FOLDER)
+        held_out = _tasks(plan.held_out.networks, nested, hardware, 0)
+        banned = overlapping(map(_key, training), map(_key, held_out))
+        training = [task for task in training if task.workload_id not in banned]
+        if entry.held_out:
+            count = plan.held_out.programs_per_task
+            what = f"held-out tasks on {hardware.hardware_id}"
+            parts = [_Part(what, nested.path, held_out, hardware, count, plan.mix)]
+    count = plan.programs_per_task if entry.programs_per_task is None else entry.programs_per_task
+    if count:
+        what = f"training tasks on {hardware.hardware_id}"
+        parts.insert(0, _Part(what, dataset.path, training, hardware, count, plan.mix))
+    return parts
+
+
+def _tasks(
+    sources: Sequence[str], dataset: Dataset, hardware: Hardware, min_flops: float
+) -> list[Task]:
+    """The tunable tasks of all sources, extracted where the dataset does not know them."""
+    tasks: list[Task] = []
+    for source in sources:
+        found = recorded_tasks(dataset, source, hardware)
+        if not found:
+            extracted = extract_tasks(source, hardware)
+            found = [task for task in extracted if DesignSpace(task).is_tunable]
+            register_workloads(dataset, found, {task.workload_id for task in found})
+        tasks += found
+    return [task for task in tasks if task.flops >= min_flops]
+
+
+def _key(task: Task) -> WorkloadKey:
+    return WorkloadKey.of(task.workload_id, task.name, [shape for _, shape in task.arguments])

@@ -1,0 +1,1 @@
+"""A tensor language model that writes programs (TLM, OSDI'24)."""

@@ -1,0 +1,1 @@
+"""Tuning logs of other tools: imported into datasets, and exported from them."""

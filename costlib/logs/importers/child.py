@@ -1,0 +1,98 @@
+"""Databases are read in a child process: TVM replays their records; a damaged one may crash it."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import multiprocessing
+import os
+import resource
+from datetime import datetime
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from costlib.logs.importers.metaschedule import DatabaseReader
+from costlib.logs.importers.record import ImportedRecord, SkippedRecordError
+
+_MOST_SECS = 30.0
+"""For one record."""
+
+
+class ChildDatabaseReader:
+    """Reads as :class:`~costlib.logs.importers.metaschedule.DatabaseReader` does, in a child.
+
+    Parameters
+    ----------
+    file
+        The file of records; its workloads are in it or beside it.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._child: multiprocessing.process.BaseProcess | None = None
+        self._pipe: Connection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop()
+
+    def read(self, entry: list[Any], otherwise: datetime) -> ImportedRecord:
+        """Read a record; the next one is read by a new child if this one crashes TVM."""
+        pipe = self._pipe or self._start()
+        try:
+            pipe.send((entry, otherwise))
+            if not pipe.poll(_MOST_SECS):
+                self._stop()
+                raise SkippedRecordError("TVM takes too long for it")
+            answer = pipe.recv()
+        except (EOFError, ConnectionError):
+            self._stop()
+            raise SkippedRecordError("TVM crashes on it") from None
+        if isinstance(answer, Exception):
+            raise answer
+        record: ImportedRecord = answer
+        return record
+
+    def _start(self) -> Connection:
+        context = multiprocessing.get_context("fork")
+        self._pipe, theirs = context.Pipe()
+        self._child = context.Process(
+            target=_serve, args=(self._pipe, theirs, self._file), daemon=True
+        )
+        self._child.start()
+        theirs.close()
+        return self._pipe
+
+    def _stop(self) -> None:
+        if self._child is not None and self._pipe is not None:
+            self._pipe.close()
+            self._child.kill()
+            self._child.join()
+        self._child = self._pipe = None
+
+
+def _serve(parents: Connection, pipe: Connection, file: Path) -> None:
+    """Answer each record with what it becomes, or the error that says why it becomes nothing."""
+    parents.close()  # Or this process would not see that its parent is gone.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    faulthandler.disable()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # TVM prints where it crashed.
+    reader = DatabaseReader(file)
+    with contextlib.suppress(EOFError, ConnectionError):
+        while True:
+            entry, otherwise = pipe.recv()
+            try:
+                pipe.send(reader.read(entry, otherwise))
+            except (SkippedRecordError, OSError) as error:
+                pipe.send(error)
+            except Exception as error:
+                pipe.send(ValueError(str(error)))

@@ -1,0 +1,1 @@
+"""Drop-ins for people's own MetaSchedule scripts."""

@@ -1,0 +1,112 @@
+"""A pretrained bundle as a drop-in MetaSchedule cost model.
+
+For people who keep their own tuning script::
+
+    from costlib.metaschedule.cost_model import PretrainedCostModel
+
+    ms.tune_tasks(..., cost_model=PretrainedCostModel(costlib.load_pretrained()))
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from costlib.errors import BundleError
+from costlib.features.batch import FeatureBatch, join
+from costlib.features.lowered import lowered_batch
+from costlib.hardware import Hardware
+from costlib.hub.bundle import Bundle
+from costlib.models.residual import CorrectedModel
+from costlib.tvm_compat import ms
+from costlib.tvm_compat.api import derived_object, estimate_flops, structural_key
+
+
+@derived_object
+class PretrainedCostModel(ms.cost_model.PyCostModel):  # type: ignore[misc]
+    """Scores candidates with a bundle's model, corrected by what the run measures.
+
+    Parameters
+    ----------
+    bundle
+        The pretrained bundle.
+    hardware
+        What is tuned for; this machine's CPU if not given.
+    """
+
+    def __init__(self, bundle: Bundle, hardware: Hardware | None = None) -> None:
+        super().__init__()
+        self._hardware = hardware or Hardware.local()
+        self._model = CorrectedModel(bundle.statement_model())
+        self._flops: dict[int, float] = {}
+        self._task_numbers: dict[int, int] = {}
+        self._batches: list[FeatureBatch] = []
+        self._latency_s: list[float] = []
+        self._groups: list[int] = []
+
+    def predict(self, context: Any, candidates: list[Any]) -> np.ndarray[Any, Any]:
+        """Score candidates in (0, 1), higher is faster: MetaSchedule samples by these weights."""
+        if not candidates:
+            return np.zeros(0)
+        number = self._task_numbers.get(structural_key(context.mod))
+        scores = self._model.predict(self._features(context, candidates), number)
+        return 1 / (1 + np.exp(-scores))
+
+    def update(self, context: Any, candidates: list[Any], results: list[Any]) -> None:
+        """Take up measurements and refit the correction; failed ones are left out."""
+        measured = [
+            (candidate, float(np.mean([float(s) for s in result.run_secs])))
+            for candidate, result in zip(candidates, results, strict=True)
+            if result.run_secs is not None and result.error_msg is None
+        ]
+        if not measured:
+            return
+        self._batches.append(self._features(context, [candidate for candidate, _ in measured]))
+        key = structural_key(context.mod)
+        number = self._task_numbers.setdefault(key, len(self._task_numbers))
+        self._latency_s += [latency_s for _, latency_s in measured]
+        self._groups += [number] * len(measured)
+        self._refit()
+
+    def save(self, path: str) -> None:
+        """Write what the run has measured (the bundle itself is not repeated) as ``.npz``."""
+        if not self._batches:
+            return
+        batch = join(self._batches)
+        np.savez(
+            path,
+            stores=batch.stores,
+            offsets=batch.offsets,
+            context=batch.context,
+            latency_s=self._latency_s,
+            groups=self._groups,
+            tasks=list(self._task_numbers),
+        )
+
+    def load(self, path: str) -> None:
+        """Read what :meth:`save` wrote and refit the correction."""
+        try:
+            with np.load(Path(path), allow_pickle=False) as arrays:
+                self._batches = [
+                    FeatureBatch(arrays["stores"], arrays["offsets"], arrays["context"])
+                ]
+                self._latency_s = arrays["latency_s"].tolist()
+                self._groups = arrays["groups"].tolist()
+                self._task_numbers = {int(k): i for i, k in enumerate(arrays["tasks"])}
+        except (OSError, EOFError, ValueError, KeyError) as error:
+            reason = str(error).split(".")[0]
+            raise BundleError(f"{path} is no saved cost model state: {reason}") from None
+        self._refit()
+
+    def _refit(self) -> None:
+        latency_s = np.asarray(self._latency_s)
+        self._model.refit(join(self._batches), latency_s, np.asarray(self._groups))
+
+    def _features(self, context: Any, candidates: list[Any]) -> FeatureBatch:
+        key = structural_key(context.mod)
+        if key not in self._flops:
+            self._flops[key] = estimate_flops(context.mod)
+        schedules = [candidate.sch for candidate in candidates]
+        return lowered_batch(context, schedules, self._flops[key], self._hardware)

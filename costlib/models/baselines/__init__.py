@@ -1,0 +1,1 @@
+"""Models of the literature, which no bundle ships."""

@@ -1,0 +1,1 @@
+"""Ansor's evolution, scored in two stages, and its parts."""

@@ -1,0 +1,1 @@
+"""Which task is searched next, and which tasks help one another."""

@@ -1,0 +1,160 @@
+"""What a run measures next: which task, and which of its programs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from costlib.schema import Origin
+from costlib.search.config import SearchConfig
+from costlib.search.strategy import Proposal, Strategy
+from costlib.search.tasks.relatives import Relatives
+from costlib.search.tasks.scheduler import TaskScheduler
+
+_CLOSING_SHARE = 1 / 8
+"""Of the trials at most, to measure the best programs again that there is doubt about."""
+
+_SETTLED = 16
+"""Programs of a task from which on a batch need not wait for the one before it."""
+
+_LARGEST = 4
+"""How many times as large as its first ones a task's batches become."""
+
+
+class Plan(NamedTuple):
+    """A batch that is to be measured.
+
+    Attributes
+    ----------
+    task, proposals
+        Index of the task, and programs of it.
+    search_s
+        Seconds spent on proposing them while nothing else went on.
+    """
+
+    task: int
+    proposals: Sequence[Proposal]
+    search_s: float = 0.0
+
+
+class Planner:
+    """Plans one batch after the other.
+
+    Parameters
+    ----------
+    searches
+        The search of each task.
+    scheduler
+        Divides the trials among them.
+    relatives
+        Which tasks help which.
+    config
+        How to search.
+    """
+
+    def __init__(
+        self,
+        searches: Sequence[Strategy],
+        scheduler: TaskScheduler,
+        relatives: Relatives,
+        config: SearchConfig,
+    ) -> None:
+        self._searches = searches
+        self._scheduler = scheduler
+        self._relatives = relatives
+        self._config = config
+        self._order = relatives.typical_first()
+
+    def next(self, trials: int, left: int, min_gain: float) -> Plan | str:
+        """Plan a batch, or say why there is nothing to measure.
+
+        Parameters
+        ----------
+        trials, left
+            Programs to measure in all, and those of them that are not measured yet.
+        min_gain
+            A batch is expected to lower the objective by at least this share.
+        """
+        started = time.perf_counter()
+        while True:
+            unsure = self._unsure()
+            closing = left <= min(len(unsure), _kept(trials))
+            choice = self._scheduler.choose(unsure if closing else self._open())
+            if choice is None:
+                return "every program of every task was measured"
+            if choice.gain < min_gain and not closing:
+                return (
+                    f"another batch is expected to gain {choice.gain:.2%}, less than {min_gain:.2%}"
+                )
+            if closing:
+                proposals = self._searches[choice.task].best()
+            else:
+                fresh = left - min(len({*unsure, choice.task}), _kept(trials))
+                proposals = self._batch(choice.task, max(fresh, 1))
+            if proposals:
+                return Plan(choice.task, proposals, time.perf_counter() - started)
+
+    def ahead(self, current: Plan, trials: int, left: int, min_gain: float) -> Plan | None:
+        """Plan what is measured after ``current`` before it is known how that comes out.
+
+        Parameters
+        ----------
+        current
+            What is being measured, see :meth:`costlib.search.strategy.Strategy.begin`.
+        trials, left, min_gain
+            As of :meth:`next`; ``current`` is left, too.
+
+        Returns
+        -------
+        Plan
+            ``None`` where it should be known: the last trials go to the best programs.
+        """
+        if not self._config.ahead:
+            return None
+        waiting = [task for task in self._open() if not self._learns(task, current.task)]
+        choice = self._scheduler.choose(waiting)
+        if choice is None or choice.gain < min_gain:
+            return None
+        maybe_unsure = {*self._unsure(), choice.task, current.task}
+        fresh = left - len(current.proposals) - min(len(maybe_unsure), _kept(trials))
+        proposals = self._batch(choice.task, fresh, current) if fresh > 0 else []
+        return Plan(choice.task, proposals) if proposals else None
+
+    def _learns(self, task: int, current: int) -> bool:
+        """Whether a task's next batch should wait for what is being measured of ``current``.
+
+        So do the first ones of a task, and the very first one of a task that is like ``current``.
+        """
+        search = self._searches[task]
+        if task == current:
+            return len(search.measured) < _SETTLED
+        return not search.elite and self._relatives.help(task, current)
+
+    def _batch(self, task: int, most: int, current: Plan | None = None) -> list[Proposal]:
+        """Programs of a task: its best again if there is doubt, and new ones; the more, the longer
+        it has been searched.
+        """
+        search, config = self._searches[task], self._config
+        grown = min(int(config.growth * len(search.measured)), _LARGEST * config.batch)
+        count = min(max(config.batch, grown), most)
+        at_it = current is not None and current.task == task and _has_repeated(current)
+        proposals = [] if at_it else search.repeated()
+        if fresh := count - len(proposals):
+            proposals += search.propose(fresh, self._relatives.priors(task))
+        return proposals
+
+    def _unsure(self) -> list[int]:
+        return [task for task in self._order if self._searches[task].is_unsure]
+
+    def _open(self) -> list[int]:
+        return [task for task in self._order if not self._searches[task].exhausted]
+
+
+def _kept(trials: int) -> int:
+    """Trials that are kept for the best programs."""
+    return int(_CLOSING_SHARE * trials)
+
+
+def _has_repeated(plan: Plan) -> bool:
+    return any(proposal.origin is Origin.REPEATED for proposal in plan.proposals)

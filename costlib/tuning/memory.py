@@ -1,0 +1,79 @@
+"""The best programs of a user's own runs, as priors of the next ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+
+from costlib.data.parts import read_table, write_part
+from costlib.errors import DatasetError
+from costlib.files import storage_errors
+from costlib.hardware import Hardware
+from costlib.hub.priors import SCHEMA, PriorBank, flat_extents
+from costlib.search.strategy import Strategy
+
+_PER_TASK = 4
+
+
+class Memory:
+    """A folder of priors, a part for each run.
+
+    Parameters
+    ----------
+    folder
+        The folder; made if it does not exist.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = Path(folder)
+        with storage_errors(self._folder):
+            self._folder.mkdir(parents=True, exist_ok=True)
+
+    def bank(self) -> PriorBank:
+        """Return what is remembered; of equal tasks the best programs of all runs.
+
+        Raises
+        ------
+        DatasetError
+            A part is damaged.
+        """
+        try:
+            parts = sorted(self._folder.glob("part-*"))
+            tables = [pl.DataFrame(read_table(part)) for part in parts]
+            table = pl.concat([pl.DataFrame(schema=SCHEMA), *tables])
+        except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+            reason = str(error).splitlines()[0]
+            raise DatasetError(
+                f"{self._folder} is no memory of tuning runs: {reason}; remove the part"
+            ) from None
+        key = ["workload_id", "hardware"]
+        return PriorBank(
+            table.sort("latency_s")
+            .unique([*key, "sketch_id", "decisions"], keep="first", maintain_order=True)
+            .with_columns(rank=pl.int_range(pl.len()).over(key))
+            .filter(pl.col("rank") < _PER_TASK)
+        )
+
+    def add(self, searches: Iterable[Strategy], hardware: Hardware) -> None:
+        """Remember the best programs of a run's tasks."""
+        rows = [
+            {
+                "cluster": search.space.cluster,
+                "hardware": hardware.hardware_id,
+                "name": search.task.name,
+                "extents": flat_extents(shape for _, shape in search.task.arguments),
+                "workload_id": search.task.workload_id,
+                "sketch_id": program.sketch_id,
+                "decisions": program.decisions_json(),
+                "latency_s": latency_s,
+                "rank": rank,
+            }
+            for search in searches
+            for rank, (latency_s, program) in enumerate(search.elite[:_PER_TASK])
+        ]
+        if rows:
+            table: pa.Table = pl.DataFrame(rows, schema=SCHEMA).to_arrow()
+            write_part(self._folder, table, table.schema, self._folder / ".unfinished")

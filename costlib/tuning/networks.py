@@ -1,0 +1,104 @@
+"""The networks of a tuning run, and the tasks that they share."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from costlib.arrays import Integers
+from costlib.errors import UnsupportedModelError
+from costlib.hardware import Hardware
+from costlib.search.tasks.scheduler import fastest_versions
+from costlib.workloads import Network, load_network, prepare_network
+from costlib.workloads.extraction import tasks_of
+from costlib.workloads.layout import CHANNELS_LAST, best_block, has_channels_first, in_layout
+from costlib.workloads.task import Task
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class NetworkSet:
+    """Networks that are tuned together.
+
+    Attributes
+    ----------
+    networks, prepared
+        The networks as imported, and as Relax modules that are ready to be compiled.
+    source_of
+        Which source each network is a version of.
+    tasks
+        The tasks of all of them, each once; the weight is that of all networks together.
+    calls
+        int64 `networks x tasks`: how often a network calls a task.
+    """
+
+    networks: Sequence[Network]
+    prepared: Sequence[Any]
+    source_of: Sequence[int]
+    tasks: Sequence[Task]
+    calls: Integers
+
+    @classmethod
+    def load(
+        cls, sources: Sequence[Any], hardware: Hardware, *, try_layouts: bool = False
+    ) -> NetworkSet:
+        """Import networks.
+
+        Parameters
+        ----------
+        sources
+            See :func:`costlib.workloads.load_network`.
+        hardware
+            What to prepare them for.
+        try_layouts
+            Take each network with convolutions in other layouts, too.
+        """
+        versions = [_versions(source, hardware, try_layouts) for source in sources]
+        networks = [network for group in versions for network in group]
+        source_of = [number for number, group in enumerate(versions) for _ in group]
+        prepared = [prepare_network(network, hardware) for network in networks]
+        extracted = [tasks_of(module, hardware.target) for module in prepared]
+        distinct = {task.workload_id: task for tasks in extracted for task in tasks}
+        calls = np.zeros((len(networks), len(distinct)), "int64")
+        places = {workload_id: place for place, workload_id in enumerate(distinct)}
+        for row, tasks in zip(calls, extracted, strict=True):
+            for task in tasks:
+                row[places[task.workload_id]] = task.weight
+        weights = calls.sum(0).tolist()
+        merged = [task.times(w) for task, w in zip(distinct.values(), weights, strict=True)]
+        return cls(networks, prepared, source_of, merged, calls)
+
+    def given(self, network: int) -> int:
+        """Return which network is the source of this one as it was given."""
+        return self.source_of.index(self.source_of[network])
+
+    def fastest(self, latency_s: Sequence[float]) -> list[int]:
+        """Return of each source the version that is fastest with these latencies of the tasks."""
+        called_s = self.calls * np.where(self.calls > 0, np.array(latency_s), 0)
+        return [int(i) for i in fastest_versions(called_s.sum(1), np.array(self.source_of))]
+
+    def calls_of(self, task: int) -> dict[str, int]:
+        """Return how often each network calls a task."""
+        return {
+            network.name: int(count)
+            for network, count in zip(self.networks, self.calls[:, task], strict=True)
+            if count
+        }
+
+
+def _versions(source: Any, hardware: Hardware, try_layouts: bool) -> list[Network]:
+    """A network as it is and, where that makes a difference, in other layouts that are possible."""
+    versions = [load_network(source)]
+    if try_layouts and has_channels_first(versions[0].mod):
+        for layout in (CHANNELS_LAST, best_block(hardware)):
+            try:
+                versions.append(in_layout(versions[0], layout))
+            except UnsupportedModelError:
+                name = versions[0].name
+                _log.warning("%s is not tried in %s: TVM cannot convert it", name, layout)
+    return versions

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from costlib.collecting.plan import CollectionPlan, HardwarePlan, HeldOutPlan, Mix
+from costlib.collecting.planned import PlanProgress, collect_plan
+from costlib.collecting.proposals import Known, Searcher
+from costlib.data.dataset import Dataset
+from costlib.errors import InputError
+from costlib.hardware import Hardware
+from costlib.measure.config import MeasureConfig
+from costlib.measure.measurement import Candidate
+from costlib.space.design_space import DesignSpace
+from costlib.workloads import Task
+
+QUICK = MeasureConfig(repeats=1, repeat_secs=0.001, max_retakes=0)
+MIX = Mix(evolved=0, mutated=0.5)
+
+
+def plan(**changes: object) -> CollectionPlan:
+    values = {
+        "sources": ("matmul 32 32 32", "dense 4 32 32", "softmax 16 16"),
+        "programs_per_task": 4,
+        "min_flops": 0,
+        "mix": MIX,
+        "held_out": HeldOutPlan(networks=("dense 2 32 32",), programs_per_task=5),
+    }
+    return CollectionPlan.model_validate(values | changes)
+
+
+def measured_sources(dataset: Dataset) -> set[str]:
+    measured = dataset.scan().select("workload_id").unique()
+    networks = dataset.scan("networks").join(measured, on="workload_id", how="semi")
+    return set(networks.collect()["network"])
+
+
+def test_held_out_tasks_lie_apart_and_their_look_alikes_nowhere(tmp_path: Path) -> None:
+    seen: list[PlanProgress] = []
+    dataset = collect_plan(plan(), tmp_path / "ds", config=QUICK, on_progress=seen.append)
+    held_out = dataset.held_out()
+    assert held_out is not None
+    assert len(held_out.scan().collect()) == 5
+    assert measured_sources(held_out) == {"dense 2 32 32"}
+    assert measured_sources(dataset) == {"matmul 32 32 32", "softmax 16 16"}, (
+        "dense 4 32 32 differs from the held-out task by its batch alone"
+    )
+    assert [(p.step, p.steps) for p in seen] == sorted((p.step, 2) for p in seen)
+
+    seen.clear()
+    collect_plan(plan(), tmp_path / "ds", config=QUICK, on_progress=seen.append)
+    assert seen == [], "nothing was left to do"
+
+
+def test_each_hardware_gets_its_share(tmp_path: Path) -> None:
+    entries = (HardwarePlan(), HardwarePlan(cores=1, programs_per_task=2))
+    wanted = plan(hardware=entries, held_out=HeldOutPlan(), sources=("matmul 32 32 32",))
+    dataset = collect_plan(wanted, tmp_path / "ds", config=QUICK)
+    counts = dataset.scan().group_by("hardware").agg(pl.len()).collect()
+    assert sorted(counts["len"]) == [2, 4]
+
+
+def test_evolved_programs_come_from_the_search_with_the_plans_model(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def search(task: Task, known: Sequence[Known], count: int, seed: int) -> Sequence[Candidate]:
+        sampled = islice(DesignSpace(task).sample(seed), count)
+        return [Candidate(program, schedule) for program, schedule in sampled]
+
+    def load_search(bundle: str, hardware: Hardware) -> Searcher:
+        asked.append(bundle)
+        return search
+
+    mix = Mix(evolved=0.5, mutated=0)
+    wanted = plan(sources=("matmul 32 32 32",), held_out=HeldOutPlan(), model="mine", mix=mix)
+    dataset = collect_plan(wanted, tmp_path / "ds", load_search=load_search, config=QUICK)
+    origins = dataset.scan().collect()["origin"].to_list()
+    assert asked == ["mine"]
+    assert 1 <= origins.count("evolved") <= 2 and len(origins) == 4
+
+
+def test_networks_are_noted_with_their_weights(tmp_path: Path) -> None:
+    dataset = collect_plan(plan(held_out=HeldOutPlan()), tmp_path / "ds", config=QUICK)
+    networks = dataset.scan("networks").collect()
+    assert set(networks["network"]) == {"matmul 32 32 32", "dense 4 32 32", "softmax 16 16"}
+    assert (networks["weight"] >= 1).all()
+
+
+def test_time_is_up_at_once(tmp_path: Path) -> None:
+    dataset = collect_plan(plan(minutes=1e-6), tmp_path / "ds", config=QUICK)
+    assert len(dataset.scan("networks").collect()) == 3
+    assert len(dataset.scan().collect()) == 0
+
+
+def test_nothing_to_measure(tmp_path: Path) -> None:
+    empty = plan(hardware=(HardwarePlan(programs_per_task=0),), held_out=HeldOutPlan())
+    with pytest.raises(InputError, match="nothing to measure"):
+        collect_plan(empty, tmp_path / "ds", config=QUICK)

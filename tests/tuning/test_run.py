@@ -1,0 +1,398 @@
+"""The search's logic, on a simulated device: exact and fast."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from costlib.hardware import Hardware
+from costlib.hub import Bundle
+from costlib.measure.building import Building
+from costlib.measure.measurement import Candidate
+from costlib.schema import Origin
+from costlib.search.config import SearchConfig
+from costlib.search.evolution.batch_selection import select_batch
+from costlib.search.evolution.search import EvolutionarySearch
+from costlib.search.evolution.second_stage import Draft, SecondStage
+from costlib.search.run_model import RunModel
+from costlib.search.strategy import Proposal
+from costlib.search.tasks.scheduler import TaskScheduler
+from costlib.space.design_space import DesignSpace
+from costlib.space.program import Program
+from costlib.testing.simulated import SimulatedDevice, analytic
+from costlib.tuning.run import Batch, TuningRun
+from costlib.tvm_compat.api import structural_key
+from costlib.workloads import Task, extract_tasks
+
+SMALL = SearchConfig(
+    population=64,
+    generations=3,
+    survivors=2,
+    early_survivors=2,
+    looks=1,
+    crossover=0.2,
+    directions=True,
+)
+PLAIN = SMALL.model_copy(
+    update={
+        "draft": False,
+        "directions": False,
+        "sketch_selection": False,
+        "diffusion": False,
+        "bank": False,
+        "correction": False,
+        "crossover": 0.0,
+        "diversity": 0.0,
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def tasks(hardware: Hardware) -> list[Task]:
+    sources = ("matmul 64 64 64", "matmul 128 64 64", "softmax 64 64")
+    return [extract_tasks(source, hardware)[0] for source in sources]
+
+
+def start(
+    tasks: Sequence[Task],
+    hardware: Hardware,
+    folder: Path,
+    device: SimulatedDevice | None = None,
+    bundle: Bundle | None = None,
+    config: SearchConfig = SMALL,
+    seed: int = 0,
+) -> TuningRun:
+    return TuningRun(
+        tasks,
+        TaskScheduler(np.ones((1, len(tasks)))),
+        hardware,
+        device or SimulatedDevice(analytic),
+        folder,
+        bundle=bundle,
+        config=config,
+        seed=seed,
+    )
+
+
+def test_finds_much_better_programs_than_random_ones(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path
+) -> None:
+    run = start(tasks[:1], hardware, tmp_path)
+    batches: list[Batch] = []
+    assert run.run(64, on_batch=batches.append) == "all trials were spent"
+    latencies = [m.latency_s for batch in batches for m in batch.measurements]
+    assert None not in latencies
+    first, best = min(latencies[:8]), min(latencies)  # type: ignore[type-var]
+    assert best == run.searches[0].best_s
+    assert best < 0.6 * first  # type: ignore[operator]
+    assert len({m.program.program_id for b in batches for m in b.measurements}) == 64
+
+
+def test_every_task_gets_its_turn(tasks: list[Task], hardware: Hardware, tmp_path: Path) -> None:
+    run = start(tasks, hardware, tmp_path)
+    run.run(40)
+    assert run.trials == 40
+    assert all(len(search.measured) >= run.config.batch for search in run.searches)
+
+
+@pytest.mark.parametrize("config", [SMALL, PLAIN], ids=["full", "plain"])
+def test_the_same_seed_proposes_the_same(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path, bundle: Bundle, config: SearchConfig
+) -> None:
+    orders = []
+    for name in ("one", "two"):
+        device = SimulatedDevice(analytic)
+        start(tasks, hardware, tmp_path / name, device, bundle, config).run(32)
+        orders.append([m.program.program_id for m in device.measured])
+    assert orders[0] == orders[1]
+    other = SimulatedDevice(analytic)
+    start(tasks, hardware, tmp_path / "three", other, bundle, config, seed=1).run(32)
+    assert [m.program.program_id for m in other.measured] != orders[0]
+
+
+def test_a_run_goes_on_where_it_stopped(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path
+) -> None:
+    first = SimulatedDevice(analytic)
+    start(tasks, hardware, tmp_path, first).run(24)
+    second = SimulatedDevice(analytic)
+    run = start(tasks, hardware, tmp_path, second)
+    assert run.trials == len(run.recalled) == 24
+    run.run(40)
+    assert len(second.measured) == 16
+    seen = {m.program.program_id for m in first.measured}
+    assert not seen & {m.program.program_id for m in second.measured}
+    for search in run.searches:
+        known = [*first.measured, *second.measured]
+        own = [m.latency_s for m in known if m.program.workload_id == search.task.workload_id]
+        assert search.best_s == min(own)  # type: ignore[type-var]
+
+
+LUCK = 1_000_000
+
+
+class LuckyOnce:
+    """Latencies of which the fifth is far too good, whatever there is to find."""
+
+    def __init__(self) -> None:
+        self.seen: Counter[str] = Counter()
+
+    def __call__(self, task: Task, program: Program) -> float | None:
+        true_s = analytic(task, program)
+        assert true_s is not None
+        self.seen[program.program_id] += 1
+        return true_s / LUCK if self.seen.total() == 5 else true_s
+
+
+def test_a_lucky_measurement_is_found_out(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path
+) -> None:
+    once, again = (LUCK, {0}), (1, set(range(2, 9)))
+    for looks, slow_down, (luck, repeats) in ((1, 1.2, once), (3, 1.2, again), (3, 1.0, once)):
+        latency = LuckyOnce()
+        batches: list[Batch] = []
+        config = SMALL.model_copy(update={"looks": looks})
+        device = SimulatedDevice(latency, slow_down)
+        folder = tmp_path / f"{looks}-{slow_down}"
+        run = start(tasks[:1], hardware, folder, device, config=config)
+        run.run(48, on_batch=batches.append)
+        assert latency.seen.total() == run.trials == 48
+        best_s, best = run.searches[0].elite[0]
+        assert analytic(tasks[0], best) == pytest.approx(luck * best_s)
+        origins = Counter(p.origin for batch in batches for p in batch.proposals)
+        assert origins[Origin.REPEATED] == sum(count - 1 for count in latency.seen.values())
+        assert origins[Origin.REPEATED] in repeats
+        assert max(latency.seen.values()) in ({2, 3} if max(repeats) else {1})
+
+
+def test_the_last_trials_go_to_what_was_measured_once(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path
+) -> None:
+    config = SMALL.model_copy(update={"looks": 2})
+    device = SimulatedDevice(analytic, slow_down=1.2)
+    run = start(tasks[:2], hardware, tmp_path, device, config=config)
+    run.run(24)
+    looks = Counter(m.program.program_id for m in device.measured)
+    assert looks.total() == run.trials == 24
+    assert [looks[s.elite[0][1].program_id] for s in run.searches] == [2, 2]
+    resumed = start(tasks[:2], hardware, tmp_path, device, config=config)
+    assert [s.elite[0] for s in resumed.searches] == [s.elite[0] for s in run.searches]
+    assert not any(search.is_unsure for search in resumed.searches)
+
+
+def test_programs_that_fail_are_not_proposed_again(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path
+) -> None:
+    def fails(task: Task, program: Program) -> float | None:
+        return None if int(program.program_id[:2], 16) % 2 else analytic(task, program)
+
+    device = SimulatedDevice(fails)
+    run = start(tasks[:1], hardware, tmp_path, device)
+    run.run(32)
+    assert len({m.program.program_id for m in device.measured}) == 32
+    assert any(m.latency_s is None for m in device.measured)
+    assert run.searches[0].best_s is not None
+
+
+class Recorder(SimulatedDevice):
+    """Keeps in mind which code it was given."""
+
+    def __init__(self) -> None:
+        super().__init__(analytic)
+        self.code: list[int] = []
+
+    def begin(self, task: Task, candidates: Sequence[Candidate]) -> Building[None]:
+        for candidate in candidates:
+            assert candidate.schedule is not None
+            self.code.append(structural_key(candidate.schedule.mod))
+        return super().begin(task, candidates)
+
+
+def test_a_small_space_is_measured_to_its_end(hardware: Hardware, tmp_path: Path) -> None:
+    task = extract_tasks("transpose 8 8", hardware)[0]
+    device = Recorder()
+    run = start([task], hardware, tmp_path, device)
+    assert run.run(10_000) == "every program of every task was measured"
+    assert run.trials == len(run.searches[0].measured) < 10_000
+    drawn = itertools.islice(DesignSpace(task).sample(0), 500)
+    there_is = {structural_key(schedule.mod) for _, schedule in drawn if schedule is not None}
+    assert set(device.code) == there_is
+
+
+def test_programs_of_the_same_code_are_measured_once(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path
+) -> None:
+    device = Recorder()
+    start(tasks[:1], hardware, tmp_path, device).run(32)
+    start(tasks[:1], hardware, tmp_path, device).run(64)
+    assert len(device.code) == len(set(device.code)) == 64
+
+
+def test_a_share_goes_to_niches_that_were_measured_least(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path
+) -> None:
+    kinds = []
+    for share in (0.0, 1.0):
+        config = SMALL.model_copy(update={"niches": share, "sketch_selection": False})
+        run = start(tasks[:1], hardware, tmp_path / str(share), config=config)
+        run.run(96)
+        visits = run.searches[0]._visits  # type: ignore[attr-defined]
+        assert visits.total() == 96
+        kinds.append(len(visits))
+    assert kinds[1] > 1.3 * kinds[0]
+
+
+def test_more_candidates_are_lowered_for_the_first_programs(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked_for: list[int] = []
+    survivors = SecondStage.survivors
+
+    def counted(self: SecondStage, drafts: Iterator[Draft], wanted: int) -> list[Proposal]:
+        asked_for.append(wanted)
+        return survivors(self, drafts, wanted)
+
+    monkeypatch.setattr(SecondStage, "survivors", counted)
+    config = SMALL.model_copy(update={"batch": 8, "early_survivors": 3, "niches": 0.0})
+    start(tasks[:1], hardware, tmp_path, config=config).run(48)
+    assert asked_for[:5] == [24, 24, 24, 24, 16]
+
+
+def test_batches_grow_with_what_was_measured(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path
+) -> None:
+    sizes = {}
+    for growth in (0.25, 0.0):
+        batches: list[Batch] = []
+        config = SMALL.model_copy(update={"growth": growth})
+        run = start(tasks[:1], hardware, tmp_path / str(growth), config=config)
+        run.run(100, on_batch=batches.append)
+        sizes[growth] = [len(batch.proposals) for batch in batches]
+        assert sum(sizes[growth]) == 100
+    assert sizes[0.25][:6] == [4, 4, 4, 4, 4, 5]
+    assert max(sizes[0.25]) == 16
+    assert set(sizes[0.0]) <= {4, 3, 1}
+
+
+class Diary(SimulatedDevice):
+    """Writes down when a search is asked for programs, and when programs are run."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(self._run)
+        self.entries: list[tuple[str, Task]] = []
+        propose = EvolutionarySearch.propose
+
+        def noted(search: EvolutionarySearch, *arguments: Any) -> list[Proposal]:
+            self.entries.append(("propose", search.task))
+            return propose(search, *arguments)
+
+        monkeypatch.setattr(EvolutionarySearch, "propose", noted)
+
+    def _run(self, task: Task, program: Program) -> float | None:
+        if self.entries[-1] != ("run", task):
+            self.entries.append(("run", task))
+        return analytic(task, program)
+
+    def in_turns(self) -> int:
+        """After how many entries a batch is proposed before the one before it was run."""
+        kinds = [kind for kind, _ in self.entries]
+        return next((i for i in range(1, len(kinds)) if kinds[i - 1] == kinds[i]), len(kinds))
+
+
+def test_a_settled_task_is_searched_while_it_is_built(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    diary = Diary(monkeypatch)
+    run = start(tasks[:1], hardware, tmp_path, diary)
+    run.run(64)
+    assert diary.in_turns() == 2 * 16 // run.config.batch - 1
+    assert run.trials == len({m.program.program_id for m in diary.measured}) == 64
+
+
+def test_another_task_is_searched_meanwhile_unless_it_waits_for_help(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, like_it, other = tasks
+    for name, some, entries in (
+        ("strangers", [one, other], [("propose", one), ("propose", other), ("run", one)]),
+        ("alike", [one, like_it], [("propose", one), ("run", one), ("propose", like_it)]),
+    ):
+        diary = Diary(monkeypatch)
+        start(some, hardware, tmp_path / name, diary).run(16)
+        assert diary.entries[:3] == entries
+
+
+def test_nothing_is_proposed_ahead_if_it_is_not_wanted(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    diary = Diary(monkeypatch)
+    config = SMALL.model_copy(update={"ahead": False})
+    start([tasks[0], tasks[2]], hardware, tmp_path, diary, config=config).run(48)
+    assert diary.in_turns() == len(diary.entries)
+
+
+def test_stops_when_little_is_to_be_gained(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path
+) -> None:
+    run = start(tasks[:1], hardware, tmp_path)
+    reason = run.run(400, min_gain=0.1)
+    assert "expected to gain" in reason
+    assert 8 < run.trials < 400
+
+
+def test_look_alikes_start_from_one_another(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path
+) -> None:
+    shares = []
+    for diffusion in (True, False):
+        config = SMALL.model_copy(update={"diffusion": diffusion})
+        batches: list[Batch] = []
+        run = start(tasks[:2], hardware, tmp_path / str(diffusion), config=config)
+        run.run(48, on_batch=batches.append)
+        origins = [p.origin for batch in batches for p in batch.proposals]
+        shares.append(origins.count(Origin.DIFFUSED))
+    assert shares[0] > 0
+    assert shares[1] == 0
+
+
+def test_without_a_bundle_a_model_guides_evolution_once_it_has_seen_enough(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start(tasks[:1], hardware, tmp_path, config=SMALL.model_copy(update={"batch": 8}))
+    (search,) = run.searches
+    asked: list[int] = []
+    score = RunModel.draft_scores
+
+    def noted(model: RunModel, *arguments: Any) -> Any:
+        asked.append(len(search.measured))
+        return score(model, *arguments)
+
+    monkeypatch.setattr(RunModel, "draft_scores", noted)
+    run.run(48)
+    assert asked and min(asked) >= 32
+
+
+@pytest.mark.parametrize("diversity", [0.0, 0.5])
+def test_batches_are_as_diverse_as_is_asked_for(
+    diversity: float,
+    tasks: list[Task],
+    hardware: Hardware,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[float] = []
+
+    def noted(*arguments: Any, diversity: float, **others: Any) -> list[int]:
+        asked.append(diversity)
+        return select_batch(*arguments, diversity=diversity, **others)
+
+    monkeypatch.setattr("costlib.search.evolution.search.select_batch", noted)
+    config = SMALL.model_copy(update={"diversity": diversity})
+    start(tasks[:1], hardware, tmp_path, config=config).run(8)
+    assert set(asked) == {diversity}
