@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from costlib.features.batch import FeatureBatch
-from costlib.features.context import task_features
-from costlib.features.task_encoders import schedule_encoders
+from costlib.features.task_encoder import TaskEncoder
 from costlib.hardware import Hardware
 from costlib.sketch_pool import SketchPool
 from costlib.space.design_space import DesignSpace
@@ -19,10 +18,8 @@ def pool(hardware: Hardware) -> SketchPool:
     task = extract_tasks("conv2d 1 16 14 14 32 3 pad=1", hardware)[0]
     space = DesignSpace(task)
     (sketch_id, vectors), *_ = sketch_vectors(space, 0).items()
-    shapes = [shape for _, shape in task.arguments]
-    sketches = {sketch.sketch_id: sketch.instructions for sketch in space.sketches}
-    encoders = schedule_encoders(task.name, shapes, task.mod, sketches, hardware)
-    return SketchPool(vectors, encoders[sketch_id], task_features(task.flops, hardware))
+    encoder = TaskEncoder.of_space(space, hardware)
+    return SketchPool(vectors, encoder.sketches[sketch_id], encoder.context)
 
 
 def anything(batch: FeatureBatch) -> np.ndarray:

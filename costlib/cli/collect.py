@@ -45,13 +45,10 @@ def collect(
 
     Example: `costlib collect --plan plan.toml --out my-data --minutes 60`
     """
-    from costlib.collecting.evolved import load_search
     from costlib.collecting.plan import HardwarePlan
     from costlib.collecting.planned import collect_plan
     from costlib.data.card import write_card
     from costlib.data.summary import summarize
-    from costlib.generator.generate import load_writer
-    from costlib.hub.scorer import load_scorer
     from costlib.measure.config import MeasureConfig
 
     code = HardwarePlan(target=target, mcpu=mcpu, cores=cores)
@@ -72,9 +69,6 @@ def collect(
         dataset = collect_plan(
             wanted,
             out,
-            load_scorer=load_scorer,
-            load_search=load_search,
-            load_writer=load_writer,
             config=MeasureConfig(check_output=check),
             fleet=fleet,
             on_progress=show,
@@ -99,7 +93,7 @@ def _plan(
     code: HardwarePlan,
 ) -> CollectionPlan:
     """Read the plan, or make one from the other options."""
-    from costlib.collecting.plan import CollectionPlan, Mix, load_plan
+    from costlib.collecting.plan import CollectionPlan, load_plan
     from costlib.errors import InputError
 
     if (file is None) == (not sources):
@@ -113,6 +107,5 @@ def _plan(
         programs_per_task=programs,
         min_flops=0,
         seed=seed,
-        mix=Mix(evolved=0, mutated=0.5),
         hardware=(code,),
     )

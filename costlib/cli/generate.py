@@ -37,7 +37,16 @@ def generate(
     from costlib.hub import load_pretrained
 
     bundle = load_pretrained(pretrained)
-    found = run(source, bundle, local_hardware(mcpu, cores), count, seed, temperature)
+    found = run(
+        source,
+        bundle.require_generator(),
+        bundle.statement_model(),
+        local_hardware(mcpu, cores),
+        count,
+        draft=bundle.draft,
+        seed=seed,
+        temperature=temperature,
+    )
     if found.notice:
         typer.echo(f"costlib: {found.notice}", err=True)
     if as_json:

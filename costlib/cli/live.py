@@ -12,7 +12,7 @@ from rich.table import Table
 from costlib.cli.output import milliseconds, side_console
 
 if TYPE_CHECKING:
-    from costlib.tuning.result import TuneProgress
+    from costlib.tuning.progress import TuneProgress
 
 _ROWS = 16
 

@@ -39,7 +39,7 @@ def refine(
 
     Example: `costlib refine resnet_18 --data written --out refined --rounds 3`
     """
-    from costlib.collecting.plan import CollectionPlan, HardwarePlan, Mix
+    from costlib.collecting.plan import CollectionPlan, HardwarePlan
     from costlib.collecting.refine import refine as run
     from costlib.errors import InputError
     from costlib.hub import load_pretrained
@@ -52,7 +52,6 @@ def refine(
         programs_per_task=programs,
         min_flops=0,
         seed=seed,
-        mix=Mix(evolved=0, mutated=0),
         hardware=(HardwarePlan(target=target, mcpu=mcpu, cores=cores),),
     )
     with chosen_fleet(tracker, key) as fleet, progress_bar("refining") as (bar, line):

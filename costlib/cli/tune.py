@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,10 +19,12 @@ from costlib.cli.options import (
     local_hardware,
 )
 from costlib.cli.output import Json, milliseconds, print_json, print_table
+from costlib.errors import InputError
 
 if TYPE_CHECKING:
     from costlib.search.tasks.scheduler import Objective
-    from costlib.tuning.result import TuneProgress, TuneResult
+    from costlib.tuning.progress import TuneProgress
+    from costlib.tuning.result import TuneResult
 
 
 def tune(
@@ -74,8 +76,16 @@ def tune(
     """
     from costlib.cli.live import LiveTuning
     from costlib.report.curve import draw_curve
+    from costlib.tuning.config import TuneConfig
     from costlib.tuning.tune import tune as run
 
+    config = TuneConfig(
+        objective=_objective(objective),
+        required_s=tuple(ms / 1e3 for ms in required_ms or ()),
+        min_gain=min_gain,
+        layouts=layouts,
+        memory=memory,
+    )
     with (
         chosen_fleet(tracker, key) as fleet,
         event_file(tensorboard) as events,
@@ -92,16 +102,12 @@ def tune(
             out=out,
             trials=trials,
             minutes=minutes,
-            objective=cast("Objective", objective),
-            required_s=[ms / 1e3 for ms in required_ms or []],
-            min_gain=min_gain,
             bundle=pretrained,
             hardware=None if fleet else local_hardware(mcpu, cores),
-            fleet=fleet,
             seed=seed,
             resume=resume,
-            try_layouts=layouts,
-            memory=memory,
+            config=config,
+            fleet=fleet,
             on_progress=show,
         )
     picture = draw_curve(result, out / "curve.png")
@@ -109,6 +115,15 @@ def tune(
         print_json(result.model_dump(mode="json") | {"picture": str(picture)})
     else:
         _print_result(result, picture)
+
+
+def _objective(name: str) -> Objective:
+    from costlib.search.tasks.scheduler import OBJECTIVES
+
+    for objective in OBJECTIVES:
+        if objective == name:
+            return objective
+    raise InputError(f"no objective is called '{name}'; use {', '.join(OBJECTIVES)}")
 
 
 def _print_result(result: TuneResult, picture: Path) -> None:

@@ -17,13 +17,15 @@ import polars as pl
 
 from costlib.collecting.claims import claimed
 from costlib.collecting.plan import Mix
-from costlib.collecting.proposals import Searcher, TaskState, Writer, draw
+from costlib.collecting.proposals import Proposer
+from costlib.collecting.task_state import TaskState
 from costlib.data.dataset import Dataset
 from costlib.data.parts import PART_PATTERN
 from costlib.data.records import measurement_row
 from costlib.data.task_tables import register_sketches, register_workloads
 from costlib.errors import InputError
 from costlib.hardware import Hardware
+from costlib.hub.bundle import Bundle
 from costlib.measure.config import MeasureConfig
 from costlib.measure.measurer import Measurer
 from costlib.schema import Origin
@@ -69,8 +71,7 @@ def collect(
     hardware: Hardware | None = None,
     seed: int = 0,
     mix: Mix | None = None,
-    search: Searcher | None = None,
-    write: Writer | None = None,
+    bundle: Bundle | None = None,
     minutes: float | None = None,
     config: MeasureConfig | None = None,
     fleet: Fleet | None = None,
@@ -97,10 +98,8 @@ def collect(
         Decides which programs are drawn.
     mix
         How the programs are made.
-    search
-        Proposes the evolved programs; without one those are random.
-    write
-        A generator that writes the generated programs; without one those are random.
+    bundle
+        Searches for the evolved programs and writes the generated ones.
     minutes
         Stop after the batch in which this is over.
     config
@@ -114,10 +113,16 @@ def collect(
     -------
     Dataset
         The dataset, open.
+
+    Raises
+    ------
+    InputError
+        A number makes no sense, nothing can be tuned, or the mix takes a bundle that is not given.
     """
     if programs_per_task < 1:
         raise InputError(f"programs_per_task is {programs_per_task}; it must be at least 1")
     hardware = hardware or (fleet.only_hardware() if fleet else Hardware.local())
+    proposer = Proposer(mix or Mix(), hardware, bundle, seed)
     states = _tunable(tasks)
     if not states:
         raise InputError("none of the tasks has anything to tune")
@@ -125,7 +130,7 @@ def collect(
     register_workloads(dataset, tasks, {state.task.workload_id for state in states})
     register_sketches(dataset, [sketch for state in states for sketch in state.space.sketches])
     collection = _Collection(
-        dataset, hardware, states, programs_per_task, seed, mix or Mix(), search, write, on_progress
+        dataset, hardware, states, programs_per_task, seed, proposer, on_progress
     )
     collection.recall()
     if not collection.unfinished():
@@ -148,9 +153,7 @@ class _Collection:
     states: list[TaskState]
     programs_per_task: int
     seed: int
-    mix: Mix
-    search: Searcher | None
-    write: Writer | None
+    proposer: Proposer
     on_progress: Callable[[CollectProgress], None] | None
     failed: int = 0
     _recalled: set[Path] = field(default_factory=set)
@@ -169,27 +172,29 @@ class _Collection:
             for workload, sketch, decisions, origin, latency_s, raced in rows.iter_rows():
                 if workload in by_id:
                     program = Program.from_row(workload, sketch, decisions)
-                    by_id[workload].add(program, Origin(origin), latency_s, raced)
+                    history = by_id[workload].history
+                    if program.program_id not in history.measured:
+                        history.add(program, latency_s, Origin(origin), raced=raced)
 
     def unfinished(self) -> list[TaskState]:
         """The tasks that want more programs and have more."""
         return [
             state
             for state in self.states
-            if len(state.measured) < self.programs_per_task and not state.exhausted
+            if len(state.history.measured) < self.programs_per_task and not state.exhausted
         ]
 
     def run(self, measurer: Measurer, deadline: float | None) -> None:
         """Let the tasks take turns, those with the fewest programs first."""
         while unfinished := self.unfinished():
-            fewest = min(len(state.measured) for state in unfinished) + BATCH
+            fewest = min(len(state.history.measured) for state in unfinished) + BATCH
             worked = False
             for state in unfinished:
                 with claimed(
                     self.dataset.scratch, state.task.workload_id, self.hardware.hardware_id
                 ) as ours:
                     self.recall()
-                    if ours and len(state.measured) < min(fewest, self.programs_per_task):
+                    if ours and len(state.history.measured) < min(fewest, self.programs_per_task):
                         self._measure_batch(measurer, state)
                         worked = True
                 if deadline is not None and time.monotonic() > deadline:
@@ -198,8 +203,8 @@ class _Collection:
                 time.sleep(_PATIENCE_SECS)
 
     def _measure_batch(self, measurer: Measurer, state: TaskState) -> None:
-        wanted = min(BATCH, self.programs_per_task - len(state.measured))
-        draws = draw(state, wanted, self.mix, self.search, self.seed, self.write)
+        wanted = min(BATCH, self.programs_per_task - len(state.history.measured))
+        draws = self.proposer.draw(state, wanted)
         state.exhausted = len(draws) < wanted
         measurements = measurer.measure(state.task, [d.candidate for d in draws], state.best_s)
         rows = [
@@ -213,9 +218,11 @@ class _Collection:
             self.on_progress(self._progress(state))
 
     def _progress(self, state: TaskState) -> CollectProgress:
-        done = sum(min(len(s.measured), self.programs_per_task) for s in self.states)
+        done = sum(min(len(s.history.measured), self.programs_per_task) for s in self.states)
         missing = sum(
-            max(0, self.programs_per_task - len(s.measured)) for s in self.states if not s.exhausted
+            max(0, self.programs_per_task - len(s.history.measured))
+            for s in self.states
+            if not s.exhausted
         )
         return CollectProgress(done, done + missing, state.task.name, self.failed)
 

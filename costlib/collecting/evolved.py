@@ -6,60 +6,48 @@ What the search never asks about it would not learn of either, so half are of ot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from costlib.collecting.proposals import Known
 from costlib.hardware import Hardware
 from costlib.hub.bundle import Bundle
-from costlib.hub.catalog import load_pretrained
 from costlib.measure.measurement import Candidate, Measurement
 from costlib.schema import Status
-from costlib.search.config import SearchConfig
-from costlib.search.evolution.search import EvolutionarySearch
+from costlib.search.evolution.search import EvolutionarySearch, EvolutionConfig
+from costlib.search.history import TaskHistory
 from costlib.search.run_model import RunModel
+from costlib.space.program import Program
 from costlib.workloads.task import Task
 
 _ELSEWHERE = 0.5
 """Share of the programs that are of niches which were measured least."""
 
 
-class BundleSearch:
-    """Goes on with the search of any task from what was measured of it.
+def evolve(
+    task: Task,
+    hardware: Hardware,
+    bundle: Bundle,
+    known: TaskHistory,
+    count: int,
+    seed: int,
+) -> list[Candidate]:
+    """Go on with the search of a task from what was measured of it.
 
-    Parameters
-    ----------
-    bundle
-        Models and priors.
-    hardware
-        What to search for.
+    Returns
+    -------
+    list of Candidate
+        Up to ``count`` lowered programs that are not known.
     """
-
-    def __init__(self, bundle: Bundle, hardware: Hardware) -> None:
-        self._bundle = bundle
-        self._hardware = hardware
-        self._config = SearchConfig()
-
-    def __call__(
-        self, task: Task, known: Sequence[Known], count: int, seed: int
-    ) -> list[Candidate]:
-        """Return up to ``count`` lowered programs that are not known."""
-        model = RunModel(self._bundle, self._config, seed)
-        search = EvolutionarySearch(task, self._hardware, model, self._config, seed)
-        search.recall([_measurement(one) for one in known])
-        model.refit()
-        bank = self._bundle.priors
-        priors = [] if bank is None or search.elite else search.priors_in(bank)
-        elsewhere = search.propose(round(_ELSEWHERE * count), elsewhere=True) if count > 1 else []
-        candidates = [one.candidate for one in [*elsewhere, *search.propose(count, priors)]]
-        distinct = {candidate.program.program_id: candidate for candidate in candidates}
-        return list(distinct.values())[:count]
+    model = RunModel(bundle, seed=seed)
+    search = EvolutionarySearch(task, hardware, model, EvolutionConfig(), seed)
+    search.recall([_measurement(known, program) for program in known.programs.values()])
+    model.refit()
+    bank = bundle.priors
+    priors = [] if bank is None or search.elite else search.priors_in(bank)
+    elsewhere = search.propose(round(_ELSEWHERE * count), elsewhere=True) if count > 1 else []
+    candidates = [one.candidate for one in [*elsewhere, *search.propose(count, priors)]]
+    distinct = {candidate.program.program_id: candidate for candidate in candidates}
+    return list(distinct.values())[:count]
 
 
-def load_search(bundle: str, hardware: Hardware) -> BundleSearch:
-    """Load a bundle, by its name or path, to search with."""
-    return BundleSearch(load_pretrained(bundle), hardware)
-
-
-def _measurement(known: Known) -> Measurement:
-    status = Status.OK if known.latency_s is not None else Status.RUN_ERROR
-    return Measurement(known.program, status, known.latency_s)
+def _measurement(known: TaskHistory, program: Program) -> Measurement:
+    latency_s = known.latencies_s.get(program.program_id)
+    status = Status.RUN_ERROR if latency_s is None else Status.OK
+    return Measurement(program, status, latency_s)

@@ -7,40 +7,26 @@ prediction"). The children that were also measured are found by their ids.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any
 
-import numpy as np
 import polars as pl
 
 from costlib.data.dataset import Dataset
 from costlib.data.task_tables import task_of
+from costlib.features.task_encoder import TaskEncoder
 from costlib.hardware import Hardware
+from costlib.hub.bundle import Bundle
 from costlib.identity import content_id
 from costlib.schema import Status
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
 
 
-class Scorer(Protocol):
-    """A cost model that scores the schedules of a task, higher is faster.
-
-    Attributes
-    ----------
-    name
-        Which model it is, down to its content.
-    """
-
-    name: str
-
-    def __call__(self, space: DesignSpace, schedules: Sequence[Any], /) -> np.ndarray[Any, Any]:
-        """Return a float array with the score of each schedule."""
-
-
 def record_mutations(
     dataset: Dataset,
     hardware: Hardware,
-    scorer: Scorer,
+    bundle: Bundle,
     *,
     parents: int,
     seed: int = 0,
@@ -58,8 +44,8 @@ def record_mutations(
         The dataset; records go to its ``mutations`` table, a part for each task.
     hardware
         Whose programs to take.
-    scorer
-        The cost model.
+    bundle
+        Its cost model scores.
     parents
         How many parents the table should hold for this hardware.
     seed
@@ -89,7 +75,7 @@ def record_mutations(
     for row in workloads.iter_rows(named=True):
         rows = by_task[(row["workload_id"],)]
         space = DesignSpace(task_of(row, hardware))
-        records = list(_records(space, rows, children, scorer, seed))
+        records = list(_records(space, rows, children, hardware, bundle, seed))
         dataset.append_mutations(hardware.hardware_id, records)
         done += len(rows)
         if on_progress is not None:
@@ -145,7 +131,8 @@ def _records(
     space: DesignSpace,
     rows: pl.DataFrame,
     measured: dict[str, list[tuple[str, str]]],
-    scorer: Scorer,
+    hardware: Hardware,
+    bundle: Bundle,
     seed: int,
 ) -> Iterator[dict[str, Any]]:
     parents: list[Program] = []
@@ -156,9 +143,8 @@ def _records(
             parents.append(parent)
             families.append(_family(space, parent, measured.get(parent.program_id, []), seed))
     everyone = [*parents, *(child for family in families for _, child in family)]
-    scores = dict(
-        zip((p.program_id for p in everyone), _scores(space, everyone, scorer), strict=True)
-    )
+    values = _scores(space, everyone, hardware, bundle)
+    scores = dict(zip((p.program_id for p in everyone), values, strict=True))
     for parent, family in zip(parents, families, strict=True):
         for direction, child in family:
             yield {
@@ -170,7 +156,7 @@ def _records(
                 "decisions": child.decisions_json(),
                 "parent_score": scores[parent.program_id],
                 "child_score": scores[child.program_id],
-                "model": scorer.name,
+                "model": bundle.fingerprint,
             }
 
 
@@ -191,13 +177,16 @@ def _family(
     return family
 
 
-def _scores(space: DesignSpace, programs: list[Program], scorer: Scorer) -> list[float | None]:
+def _scores(
+    space: DesignSpace, programs: list[Program], hardware: Hardware, bundle: Bundle
+) -> list[float | None]:
     """Score programs; ``None`` for those that do not pass the postprocessors."""
     schedules = [space.lower(program) for program in programs]
     valid = [index for index, schedule in enumerate(schedules) if schedule is not None]
     scores: list[float | None] = [None] * len(programs)
     if valid:
-        values = np.asarray(scorer(space, [schedules[index] for index in valid]), "float64")
-        for index, value in zip(valid, values, strict=True):
+        encoder = TaskEncoder.of_space(space, hardware)
+        lowered = encoder.lowered(space.context, [schedules[index] for index in valid])
+        for index, value in zip(valid, bundle.statement_model().predict(lowered), strict=True):
             scores[index] = float(value)
     return scores

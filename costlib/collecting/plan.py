@@ -3,12 +3,13 @@
 ::
 
     seed = 0
+    model = "cpu-gbdt"          # searches for evolved programs, scores mutations
     sources = ["resnet_18", "mobilenet_v1@b4", "matmul 512 512 512"]
     programs_per_task = 40
 
     [mix]                       # shares of how programs are made; the rest is random
-    evolved = 0.2
-    mutated = 0.4
+    evolved = 0.6
+    mutated = 0.15
 
     [held_out]                  # measured into a dataset of their own, never trained on
     networks = ["bert_tiny"]
@@ -51,8 +52,8 @@ class Mix(_Section):
         Share of programs that the model's generator writes.
     """
 
-    evolved: float = Field(0.2, ge=0, le=1)
-    mutated: float = Field(0.4, ge=0, le=1)
+    evolved: float = Field(0.0, ge=0, le=1)
+    mutated: float = Field(0.5, ge=0, le=1)
     generated: float = Field(0.0, ge=0, le=1)
 
     @model_validator(mode="after")
@@ -60,6 +61,11 @@ class Mix(_Section):
         if self.evolved + self.mutated + self.generated > 1:
             raise ValueError("the shares add up to more than 1")
         return self
+
+    @property
+    def takes_a_bundle(self) -> bool:
+        """Whether some programs are made by a bundle's models."""
+        return bool(self.evolved or self.generated)
 
 
 class HeldOutPlan(_Section):
@@ -134,10 +140,14 @@ class CollectionPlan(_Section):
 
     @model_validator(mode="after")
     def _has_the_model_it_needs(self) -> CollectionPlan:
-        made_by_model = self.mix.evolved or self.mix.generated or self.mutations.parents
-        if self.model is None and made_by_model:
+        if self.model is None and self.takes_a_bundle:
             raise ValueError("evolved or generated programs and scored mutations need a 'model'")
         return self
+
+    @property
+    def takes_a_bundle(self) -> bool:
+        """Whether programs are made or scored by a bundle's models."""
+        return self.mix.takes_a_bundle or bool(self.mutations.parents)
 
 
 def load_plan(path: str | Path) -> CollectionPlan:

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from costlib.collecting.collect import CollectProgress, collect
-from costlib.collecting.mutations import Scorer, record_mutations
+from costlib.collecting.mutations import record_mutations
 from costlib.collecting.plan import CollectionPlan, HardwarePlan, Mix
-from costlib.collecting.proposals import Searcher, Writer
 from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
 from costlib.data.splits import WorkloadKey, overlapping
 from costlib.data.task_tables import recorded_tasks, register_workloads
 from costlib.errors import InputError
 from costlib.hardware import Hardware, find_hardware
+from costlib.hub.bundle import Bundle
+from costlib.hub.catalog import load_pretrained
 from costlib.measure.config import MeasureConfig
 from costlib.space.design_space import DesignSpace
 from costlib.workloads import extract_tasks
@@ -64,9 +65,7 @@ def collect_plan(
     plan: CollectionPlan,
     out: str | Path,
     *,
-    load_scorer: Callable[[str, Hardware], Scorer] | None = None,
-    load_search: Callable[[str, Hardware], Searcher] | None = None,
-    load_writer: Callable[[str, Hardware], Writer | None] | None = None,
+    bundle: Bundle | None = None,
     config: MeasureConfig | None = None,
     fleet: Fleet | None = None,
     on_progress: Callable[[PlanProgress], None] | None = None,
@@ -82,12 +81,9 @@ def collect_plan(
         The plan.
     out
         The dataset's folder; held-out tasks go to a dataset inside it.
-    load_scorer
-        Loads the plan's model for a hardware, to score mutations.
-    load_search
-        Loads the search with that model.
-    load_writer
-        Loads its generator.
+    bundle
+        Searches, writes and scores in the place of the plan's model, which is loaded by its name
+        if this is not given.
     config
         Repeats, limits and racing.
     fleet
@@ -100,6 +96,8 @@ def collect_plan(
     Dataset
         The dataset, open.
     """
+    if bundle is None and plan.model is not None and plan.takes_a_bundle:
+        bundle = load_pretrained(plan.model)
     deadline = None if plan.minutes is None else time.monotonic() + 60 * plan.minutes
     dataset = Dataset.create(out)
     wanted = (
@@ -121,16 +119,6 @@ def collect_plan(
 
         return show
 
-    def search(hardware: Hardware) -> Searcher | None:
-        if load_search is None or plan.model is None or not plan.mix.evolved:
-            return None
-        return load_search(plan.model, hardware)
-
-    def writer(hardware: Hardware) -> Writer | None:
-        if load_writer is None or plan.model is None or not plan.mix.generated:
-            return None
-        return load_writer(plan.model, hardware)
-
     for number, part in enumerate(parts, start=1):
         minutes = None if deadline is None else (deadline - time.monotonic()) / 60
         if minutes is not None and minutes <= 0:
@@ -142,19 +130,18 @@ def collect_plan(
             hardware=part.hardware,
             seed=plan.seed,
             mix=part.mix,
-            search=search(part.hardware),
-            write=writer(part.hardware),
+            bundle=bundle,
             minutes=minutes,
             config=config,
             fleet=fleet,
             on_progress=report(number, part.what),
         )
-    if plan.mutations.parents and load_scorer is not None and plan.model is not None:
+    if plan.mutations.parents and bundle is not None:
         show = report(steps, f"mutations on {main.hardware_id}")
         record_mutations(
             dataset,
             main,
-            load_scorer(plan.model, main),
+            bundle,
             parents=plan.mutations.parents,
             seed=plan.seed,
             deadline=deadline,

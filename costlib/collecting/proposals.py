@@ -3,43 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from costlib.collecting.evolved import evolve
 from costlib.collecting.plan import Mix
+from costlib.collecting.task_state import TaskState
+from costlib.errors import InputError
+from costlib.generator.writer import Writer
+from costlib.hardware import Hardware
+from costlib.hub.bundle import Bundle
 from costlib.identity import content_id
 from costlib.measure.measurement import Candidate
 from costlib.schema import Origin
-from costlib.space.design_space import DesignSpace
-from costlib.space.program import Program
-from costlib.workloads.task import Task
-
-
-class Known(NamedTuple):
-    """A program and its latency in seconds, ``None`` if it failed."""
-
-    program: Program
-    latency_s: float | None
-
-
-class Searcher(Protocol):
-    """A search that goes on from what was measured of a task."""
-
-    def __call__(
-        self, task: Task, known: Sequence[Known], count: int, seed: int, /
-    ) -> Sequence[Candidate]:
-        """Return about so many programs, none of the known ones among them."""
-
-
-class Writer(Protocol):
-    """A generator of programs."""
-
-    def __call__(self, space: DesignSpace, count: int, seed: int, /) -> Sequence[Program]:
-        """Return about so many programs, good ones as far as it knows."""
-
+from costlib.space.vectors import sketch_vectors
 
 _PARENTS = 4
 """Mutations start from this many of a task's best programs."""
@@ -61,86 +40,86 @@ class Draw:
     direction: str | None = None
 
 
-class TaskState:
-    """What is known about one task's programs.
+class Proposer:
+    """Makes the programs of a collection.
 
     Parameters
     ----------
-    task
-        The task.
-    """
-
-    def __init__(self, task: Task) -> None:
-        self.task = task
-        self.space = DesignSpace(task)
-        self.measured: set[str] = set()
-        self.known: list[Known] = []
-        self.best: list[tuple[float, Program]] = []
-        self.made: dict[Origin, int] = dict.fromkeys(Origin, 0)
-        self.exhausted = False
-
-    def add(
-        self, program: Program, origin: Origin, latency_s: float | None, raced: bool = False
-    ) -> None:
-        """Take up a measurement once; ``latency_s`` is ``None`` if it failed, rough if raced."""
-        if program.program_id in self.measured:
-            return
-        self.measured.add(program.program_id)
-        self.known.append(Known(program, latency_s))
-        self.made[origin] += 1
-        if latency_s is not None and not raced:
-            self.best = sorted([*self.best, (latency_s, program)], key=lambda x: x[0])[:_PARENTS]
-
-    @property
-    def best_s(self) -> float | None:
-        """The best latency known, in seconds."""
-        return self.best[0][0] if self.best else None
-
-
-def draw(
-    state: TaskState,
-    wanted: int,
-    mix: Mix,
-    search: Searcher | None,
-    seed: int,
-    write: Writer | None = None,
-) -> list[Draw]:
-    """Draw programs that are valid, distinct and not measured yet.
-
-    A batch makes up for what each kind is behind its share, so that a collection that is stopped
-    and resumed keeps to the shares. None of a task's first programs are mutated, since there is
-    none yet to change.
-
-    Parameters
-    ----------
-    state
-        The task.
-    wanted
-        How many programs; fewer are drawn from a space with no more.
     mix
-        The shares.
-    search
-        Proposes the evolved programs; without one they are random.
+        In which shares.
+    hardware
+        What they are for.
+    bundle
+        Searches for the evolved programs and writes the generated ones.
     seed
-        What to draw; the number of programs measured also counts.
-    write
-        The generator that writes generated programs; without one they are random.
+        Decides which.
+
+    Raises
+    ------
+    InputError
+        The mix has programs that take a bundle and there is none, or it has no generator.
     """
-    seed = int(content_id(seed, state.task.workload_id, len(state.measured))[:8], 16)
-    batch = _Batch(state, wanted)
-    total = len(state.measured) + wanted
-    evolved = round(mix.evolved * total) - state.made[Origin.EVOLVED]
-    if search is not None and evolved > 0:
-        batch.fill(_evolved(state, min(evolved, wanted), search, seed), evolved)
-    mutated = round(mix.mutated * total) - state.made[Origin.MUTATION]
-    if state.best and mutated > 0:
-        batch.fill(_families(state, seed), len(batch.draws) + mutated)
-    generated = round(mix.generated * total) - state.made[Origin.GENERATED]
-    if write is not None and generated > 0:
-        written = _written(state, min(generated, wanted), write, seed)
-        batch.fill(written, len(batch.draws) + generated)
-    batch.fill(_random(state, seed))
-    return batch.draws
+
+    def __init__(
+        self, mix: Mix, hardware: Hardware, bundle: Bundle | None = None, seed: int = 0
+    ) -> None:
+        if bundle is None and mix.takes_a_bundle:
+            raise InputError(
+                "evolved and generated programs take a bundle; name one, or leave their shares at 0"
+            )
+        self._mix = mix
+        self._hardware = hardware
+        self._bundle = bundle
+        self._generator = bundle.require_generator() if bundle and mix.generated else None
+        self._seed = seed
+
+    def draw(self, state: TaskState, wanted: int) -> list[Draw]:
+        """Draw programs that are valid, distinct and not measured yet.
+
+        A batch makes up for what each kind is behind its share, so that a collection that is
+        stopped and resumed keeps to the shares. None of a task's first programs are mutated, since
+        there is none yet to change.
+
+        Parameters
+        ----------
+        state
+            The task; the number of its programs decides, too, what is drawn.
+        wanted
+            How many programs; fewer are drawn from a space with no more.
+        """
+        mix = self._mix
+        seed = int(
+            content_id(self._seed, state.task.workload_id, len(state.history.measured))[:8], 16
+        )
+        batch = _Batch(state, wanted)
+        total = len(state.history.measured) + wanted
+        evolved = round(mix.evolved * total) - state.history.origins[Origin.EVOLVED]
+        if evolved > 0:
+            batch.fill(self._evolved(state, min(evolved, wanted), seed), evolved)
+        mutated = round(mix.mutated * total) - state.history.origins[Origin.MUTATION]
+        if state.history.timed_well and mutated > 0:
+            batch.fill(_families(state, seed), len(batch.draws) + mutated)
+        generated = round(mix.generated * total) - state.history.origins[Origin.GENERATED]
+        if generated > 0:
+            written = self._written(state, min(generated, wanted), seed)
+            batch.fill(written, len(batch.draws) + generated)
+        batch.fill(_random(state, seed))
+        return batch.draws
+
+    def _evolved(self, state: TaskState, count: int, seed: int) -> Iterator[Draw]:
+        assert self._bundle is not None
+        for candidate in evolve(
+            state.task, self._hardware, self._bundle, state.history, count, seed
+        ):
+            yield Draw(candidate, Origin.EVOLVED)
+
+    def _written(self, state: TaskState, count: int, seed: int) -> Iterator[Draw]:
+        assert self._generator is not None
+        vectors = sketch_vectors(state.space, seed)
+        writer = Writer(self._generator, state.task, self._hardware, vectors)
+        written = writer.write_all(count, np.random.default_rng(seed))
+        for program, origin in zip(written.programs, written.origins, strict=True):
+            yield Draw(Candidate(program, state.space.lower(program)), origin)
 
 
 @dataclass
@@ -165,7 +144,7 @@ class _Batch:
             program_id = one.candidate.program.program_id
             if one.candidate.schedule is None:
                 invalid += 1
-            elif program_id in self.ids or program_id in self.state.measured:
+            elif program_id in self.ids or program_id in self.state.history.measured:
                 repeated += 1
             else:
                 self.ids.add(program_id)
@@ -180,8 +159,9 @@ def _random(state: TaskState, seed: int) -> Iterator[Draw]:
 def _elite_mutations(state: TaskState, seed: int) -> Iterator[Draw]:
     """Mutations of the best programs, with MetaSchedule's stock probabilities."""
     rng = np.random.default_rng(seed)
+    best = state.history.timed_well[:_PARENTS]
     while True:
-        _, parent = state.best[rng.integers(len(state.best))]
+        _, parent = best[rng.integers(len(best))]
         mutation = state.space.mutate(parent, int(rng.integers(2**31)))
         if mutation is not None:
             child, direction = mutation
@@ -206,13 +186,3 @@ def _families(state: TaskState, seed: int) -> Iterator[Draw]:
             if mutation is not None:
                 child = Candidate(mutation[0], state.space.lower(mutation[0]))
                 yield Draw(child, Origin.MUTATION, program.program_id, direction)
-
-
-def _written(state: TaskState, count: int, write: Writer, seed: int) -> Iterator[Draw]:
-    for program in write(state.space, count, seed):
-        yield Draw(Candidate(program, state.space.lower(program)), Origin.GENERATED)
-
-
-def _evolved(state: TaskState, count: int, search: Searcher, seed: int) -> Iterator[Draw]:
-    for candidate in search(state.task, state.known, count, seed):
-        yield Draw(candidate, Origin.EVOLVED)

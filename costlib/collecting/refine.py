@@ -22,7 +22,6 @@ from costlib.collecting.planned import collect_plan
 from costlib.data.dataset import Dataset
 from costlib.errors import BundleError, InputError
 from costlib.generator.fit import fit_generator
-from costlib.generator.generate import BundleWriter
 from costlib.hub.bundle import MANIFEST, Bundle, save_bundle
 from costlib.measure.config import MeasureConfig
 
@@ -102,7 +101,7 @@ def refine(
     earlier = _earlier(Path(out))
     done = 0 if earlier is None else _rounds(earlier)  # The given bundle's own do not count.
     current = earlier or bundle
-    generator = current.require_generator()
+    current.require_generator()
     command = _command(bundle, plan, data, out, rounds, epochs)
     learning: Future[Bundle] | None = None
     with ThreadPoolExecutor(1) as threads:
@@ -111,19 +110,17 @@ def refine(
             dataset = collect_plan(
                 _written(plan, number, current.name),
                 data,
-                load_writer=lambda _, hardware, known=generator: BundleWriter(known, hardware),  # type: ignore[misc]
+                bundle=current,
                 config=config,
                 fleet=fleet,
                 on_progress=lambda p, tell=tell: tell("measuring", p.done, p.total),  # type: ignore[misc]
             )
             if learning is not None:
                 current = learning.result()
-                generator = current.require_generator()
             learn = partial(_learn, current, dataset, Path(out), number, epochs, plan.seed, command)
             learning = threads.submit(learn, partial(tell, "learning"))
             if fleet is None:
                 current = learning.result()
-                generator = current.require_generator()
                 learning = None
         return current if learning is None else learning.result()
 

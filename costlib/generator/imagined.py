@@ -15,14 +15,12 @@ from typing import Any
 import numpy as np
 
 from costlib.arrays import Floats, Integers
-from costlib.features.context import task_features
-from costlib.features.task_encoders import schedule_encoders
+from costlib.features.task_encoder import TaskEncoder
 from costlib.hardware import Hardware
 from costlib.models.base import CostModel
 from costlib.sketch_pool import SketchPool
 from costlib.space.directions import stock_probabilities
 from costlib.space.vectors import DecisionVectors
-from costlib.tvm_compat.api import module_from_json
 
 _POPULATION = 256
 _GENERATIONS = 4
@@ -75,18 +73,11 @@ class Judge:
         vectors: Mapping[str, DecisionVectors],
         teacher: CostModel,
     ) -> None:
-        mod_json = workload["mod_json"]
-        encoders = schedule_encoders(
-            workload["name"],
-            [argument["shape"] for argument in workload["arguments"]],
-            None if mod_json is None else module_from_json(mod_json),
-            {sketch_id: one.sketch.instructions for sketch_id, one in vectors.items()},
-            hardware,
-        )
-        context = task_features(workload["flops"] or 0.0, hardware)
+        sketches = {sketch_id: one.sketch.instructions for sketch_id, one in vectors.items()}
+        encoder = TaskEncoder.of_row(workload, sketches, hardware)
         self._teacher = teacher
         self._pools = {
-            sketch_id: SketchPool(one, encoders[sketch_id], context)
+            sketch_id: SketchPool(one, encoder.sketches[sketch_id], encoder.context)
             for sketch_id, one in vectors.items()
         }
 

@@ -28,6 +28,7 @@ from costlib.generator.model import Generator
 from costlib.hardware import Hardware
 from costlib.hub.card import model_card
 from costlib.hub.priors import PriorBank
+from costlib.identity import content_id
 from costlib.models import model_class
 from costlib.models.base import CostModel
 from costlib.models.direction import DirectionModel
@@ -123,6 +124,11 @@ class Bundle:
     def name(self) -> str:
         """The name it was published under."""
         return self.manifest.name
+
+    @property
+    def fingerprint(self) -> str:
+        """Its name and the hash of its files."""
+        return f"{self.name}@{content_id(self.manifest.files)[:8]}"
 
     def statement_model(self) -> CostModel:
         """Return the model; raise :class:`BundleError` if it does not see lowered programs."""

@@ -19,7 +19,7 @@ from costlib.measure.measurement import Measurement
 from costlib.schema import Status
 from costlib.search.config import SearchConfig
 from costlib.search.run_model import RunModel
-from costlib.search.strategy import Prior, Proposal, Strategy, strategy_class
+from costlib.search.strategy import Prior, Proposal, Strategy
 from costlib.search.tasks.scheduler import Objective, TaskScheduler
 from costlib.tvm_compat import ms
 from costlib.tvm_compat.api import derived_object
@@ -56,7 +56,7 @@ class SearchStrategy(ms.search_strategy.PySearchStrategy):  # type: ignore[misc]
         self._hardware = hardware or Hardware.local()
         self._config = config or SearchConfig()
         self._seed = seed
-        self._model = model or RunModel(bundle, self._config, seed)
+        self._model = model or RunModel(bundle, self._config.models, seed)
         self._search: Strategy | None = None
         self._proposals: list[Proposal] = []
         self._left = 0
@@ -64,8 +64,7 @@ class SearchStrategy(ms.search_strategy.PySearchStrategy):  # type: ignore[misc]
 
     def _initialize_with_tune_context(self, context: Any) -> None:
         task = Task(str(context.task_name or "main"), context.mod, self._hardware.target)
-        strategy = strategy_class(self._config.strategy)
-        self._search = strategy(task, self._hardware, self._model, self._config, self._seed)
+        self._search = self._config.strategy.start(task, self._hardware, self._model, self._seed)
 
     def pre_tuning(
         self,
@@ -113,7 +112,7 @@ class SearchStrategy(ms.search_strategy.PySearchStrategy):  # type: ignore[misc]
 
     def _priors(self) -> list[Prior]:
         assert self._search is not None
-        bank = self._bundle.priors if self._bundle and self._config.bank else None
+        bank = self._bundle.priors if self._bundle and self._config.relatives.bank else None
         return [] if bank is None or self._search.elite else self._search.priors_in(bank)
 
 

@@ -78,7 +78,6 @@ class CorrectedModel:
         self.share = 0.0
         self._seed = seed
         self._local: _Local | None = None
-        self._seen: dict[int, Integers] = {}
 
     def predict(self, batch: FeatureBatch, task: int | None = None) -> Floats:
         """Score programs.
@@ -101,20 +100,6 @@ class CorrectedModel:
             return scores
         leaves = self._local.trees.leaves(batch)
         return scores + self.share * self._local.process.mean(leaves, task)
-
-    def uncertainty(self, batch: FeatureBatch, task: int) -> Floats:
-        """Return how far a program's score may be off, float64 `n`.
-
-        It is the standard deviation of the process, given what was measured of the task; 0 before
-        the first fit.
-        """
-        if self._local is None:
-            return np.zeros(len(batch))
-        leaves = self._local.trees.leaves(batch)
-        seen = self._seen.get(task, leaves[:0])
-        between, within = _likeness(leaves, seen), _likeness(seen, seen)
-        known = between * np.linalg.solve(within + _NOISE * np.eye(len(seen)), between.T).T
-        return np.asarray(self._local.process.spread * np.sqrt(np.maximum(1 - known.sum(1), 0)))
 
     def refit(self, batch: FeatureBatch, latency_s: Floats, groups: Integers) -> None:
         """Fit the correction to everything measured so far.
@@ -153,8 +138,7 @@ class CorrectedModel:
                 for share in _SHARES
             ]
             self.share = _SHARES[int(np.argmax(ranked))]
-        self._local, leaves = fit(np.arange(len(batch)))
-        self._seen = {int(task): leaves[groups == task] for task in np.unique(groups)}
+        self._local, _ = fit(np.arange(len(batch)))
 
 
 @dataclass(frozen=True)
@@ -165,13 +149,10 @@ class _Process:
     ----------
     shared, of_task
         What each leaf of each tree is worth, float64 `t x leaves`, in any task and in those seen.
-    spread
-        Standard deviation of what likeness explains.
     """
 
     shared: Floats
     of_task: Mapping[int, Floats]
-    spread: float
 
     def mean(self, leaves: Integers, task: int | None) -> Floats:
         """Add up what a program's leaves are worth; one that was never seen is worth nothing."""
@@ -214,16 +195,10 @@ def _process(residual: Floats, leaves: Integers, groups: Integers) -> _Process:
     count = len(residual)
     operator = LinearOperator((count, count), matvec=likeness, dtype="float64")
     weights = cg(operator, residual, rtol=1e-6, maxiter=500)[0]
-    spread = float(np.sqrt(max(residual @ weights, 0) / count))
     in_any = _OF_ALL_TASKS / trees * (shared.T @ weights).reshape(trees, width)
     in_one = (1 - _OF_ALL_TASKS) / trees * (own.T @ weights).reshape(len(tasks), trees, width)
     by_task = {int(task): in_any + part for task, part in zip(tasks, in_one, strict=True)}
-    return _Process(in_any, by_task, spread)
-
-
-def _likeness(these: Integers, those: Integers) -> Floats:
-    """Return the share of trees in which two programs of a task share the leaf, `n x m`."""
-    return np.asarray((these[:, None] == those).mean(2))
+    return _Process(in_any, by_task)
 
 
 def _one_hot(columns: Integers, width: int) -> Any:

@@ -15,7 +15,7 @@ from costlib.logs.importers import import_logs
 from costlib.report.page import Picture, Section, Table
 from costlib.report.trials import with_progress
 from costlib.tuning.result import TaskResult
-from costlib.tuning.run import TRIALS
+from costlib.tuning.trials import TRIALS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,7 @@ from costlib.errors import InputError
 from costlib.files import storage_errors
 
 if TYPE_CHECKING:
-    from costlib.tuning.result import TuneProgress
+    from costlib.tuning.progress import TuneProgress
 
 
 class EventFile(AbstractContextManager["EventFile"]):

@@ -23,7 +23,7 @@ from costlib.space.program import Program
 from costlib.training.assemble import assemble
 from costlib.training.metrics import pairwise_accuracy, rank_correlation
 from costlib.tuning.result import NetworkResult, TaskResult, TuneResult
-from costlib.tuning.run import TRIALS
+from costlib.tuning.trials import TRIALS
 from costlib.tuning.tune import RESULT
 from costlib.tvm_compat.api import schedule_steps
 

@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from costlib.schema import Origin, Status
-from costlib.search.standings import Standings
+from costlib.search.history import TaskHistory
+from costlib.space.program import Program
 from costlib.tuning.result import TaskResult
 
 if TYPE_CHECKING:
@@ -35,22 +36,22 @@ def with_progress(trials: pl.DataFrame) -> pl.DataFrame:
     -------
     polars.DataFrame
         The rows with ``trial`` (1 is the task's first), ``best_s`` (its best latency up to then,
-        null before the first; see :class:`costlib.search.standings.Standings`), ``is_better``
+        null before the first; see :class:`costlib.search.history.TaskHistory`), ``is_better``
         (whether this program became the best) and ``is_final`` (whether this is where the task's
         best at the end was measured first).
     """
     ordered = trials.sort("measured_at", maintain_order=True)
-    standings: dict[str, Standings] = defaultdict(Standings)
+    histories: dict[str, TaskHistory] = defaultdict(TaskHistory)
     best_s: list[float | None] = []
     is_better = []
-    for task, program, latency_s in ordered.select(
-        "workload_id", "program_id", "latency_s"
-    ).iter_rows():
-        before = standings[task].best
-        standings[task].add(program, latency_s)
-        best_s.append(standings[task].best_s)
-        is_better.append(program == standings[task].best != before)
-    final = [standings[task].best for task in ordered["workload_id"]]
+    columns = ("workload_id", "sketch_id", "decisions", "latency_s", "origin")
+    for task, sketch, decisions, latency_s, origin in ordered.select(columns).iter_rows():
+        history, program = histories[task], Program.from_row(task, sketch, decisions)
+        before = history.best
+        history.add(program, latency_s, Origin(origin))
+        best_s.append(history.best_s)
+        is_better.append(program.program_id == history.best != before)
+    final = [histories[task].best for task in ordered["workload_id"]]
     return ordered.with_columns(
         trial=pl.int_range(1, pl.len() + 1).over("workload_id"),
         best_s=pl.Series(best_s, dtype=pl.Float64),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
 from costlib.arrays import Bools, Floats
 from costlib.features.batch import FeatureBatch, join
 from costlib.hub.bundle import Bundle
 from costlib.models.residual import CorrectedModel
-from costlib.search.config import SearchConfig
 from costlib.space.directions import stock_probabilities
 
 _GROWTH = 1.1
@@ -16,6 +16,40 @@ _GROWTH = 1.1
 
 _LEAST_CHANCE = 0.02
 """Of any direction that is allowed, so that none is forgotten."""
+
+
+class RunModelConfig(BaseModel):
+    """Settings of :class:`RunModel`.
+
+    Attributes
+    ----------
+    draft
+        Let the bundle's model of schedules guide the evolution (without a bundle the run's own,
+        once 32 programs of a task were measured); otherwise the exact model scores a random part of
+        the population.
+    correction
+        Correct the models by what the run measures.
+    directions
+        Mutate in the direction that the bundle's classifier expects most of; otherwise with
+        MetaSchedule's probabilities. Off by default: what a mutation brings on average says little
+        where the best of hundreds is taken, and it gained nothing
+        (``tools/results/search.json``).
+    direction_temperature
+        How much less likely a direction is with an expected speed-up that is lower by its factor
+        e.
+    generator
+        Let programs that the bundle's generator writes, if it has one, start the search and evolve.
+        Off by default: after the first two programs it gains nothing
+        (``tools/results/generate.json``).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    draft: bool = True
+    correction: bool = True
+    directions: bool = False
+    direction_temperature: float = Field(0.2, gt=0)
+    generator: bool = False
 
 
 class RunModel:
@@ -38,7 +72,10 @@ class RunModel:
         The bundle's, if there is one and it is to be used.
     """
 
-    def __init__(self, bundle: Bundle | None, config: SearchConfig, seed: int = 0) -> None:
+    def __init__(
+        self, bundle: Bundle | None, config: RunModelConfig | None = None, seed: int = 0
+    ) -> None:
+        config = config or RunModelConfig()
         self.pretrained = bundle is not None
         self._config = config
         self._exact = CorrectedModel(bundle.statement_model() if bundle else Nothing(), seed=seed)
@@ -64,10 +101,6 @@ class RunModel:
     def scores(self, task: int, statements: FeatureBatch) -> Floats:
         """Score lowered programs of a task; float64 `n`."""
         return self._exact.predict(statements, task)
-
-    def uncertainty(self, task: int, statements: FeatureBatch) -> Floats:
-        """Return how far the scores of lowered programs of a task may be off; float64 `n`."""
-        return self._exact.uncertainty(statements, task)
 
     def draft_scores(self, task: int, schedules: FeatureBatch) -> Floats:
         """Score a task's programs by their schedules; float64 `n`, 0 without a model of those."""

@@ -1,11 +1,11 @@
 """What every search strategy of a task is: it proposes programs and learns what came out.
 
-A strategy is a subclass of :class:`Strategy` in a file of its own and a name in :data:`STRATEGIES`.
+A strategy is a subclass of :class:`Strategy` and a subclass of :class:`StrategyConfig` that starts
+it, in a file of its own.
 """
 
 from __future__ import annotations
 
-import importlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -13,30 +13,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
-from costlib.errors import UnknownNameError
 from costlib.features.batch import FeatureBatch
-from costlib.features.context import task_features
-from costlib.features.lowered import lowered_batch
-from costlib.features.schedule import schedule_batch
-from costlib.features.task_encoders import schedule_encoders
+from costlib.features.task_encoder import TaskEncoder
 from costlib.hardware import Hardware
 from costlib.hub.priors import PriorBank, flat_extents
 from costlib.identity import content_id
 from costlib.measure.measurement import Candidate, Measurement
 from costlib.schema import Origin
-from costlib.search.config import SearchConfig
+from costlib.search.history import TaskHistory
 from costlib.search.run_model import RunModel
-from costlib.search.standings import Standings
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
 from costlib.workloads.task import Task
-
-STRATEGIES = {
-    "evolution": "evolution.search:EvolutionarySearch",
-    "random": "random_search:RandomSearch",
-}
-"""Module and class of each strategy; imported when asked for."""
 
 PRIORS = 8
 """Programs of look-alike tasks that a round may start from."""
@@ -74,6 +64,25 @@ class Proposal:
     schedule: FeatureBatch
 
 
+class StrategyConfig(BaseModel):
+    """Settings that all strategies share; each has a subclass, which starts it.
+
+    Attributes
+    ----------
+    looks
+        How often a task's best program is measured in all before it is believed to be that, if
+        none of the moments was calm and no two measurements agree; each counts as a trial.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    looks: int = Field(3, ge=1)
+
+    def start(self, task: Task, hardware: Hardware, model: RunModel, seed: int = 0) -> Strategy:
+        """Begin the search of a task; see :class:`Strategy`."""
+        raise NotImplementedError(f"{type(self).__name__} starts no strategy")
+
+
 class Strategy(ABC):
     """The search of one task.
 
@@ -94,11 +103,11 @@ class Strategy(ABC):
     ----------
     space
         The task's design space.
-    measured
-        Ids of the programs that were measured, are being measured, or failed.
-    elite
-        (latency in seconds, program), the best first; of a program that was measured more than
-        once as in :class:`costlib.search.standings.Standings`.
+    history
+        What was measured.
+    refused
+        Ids of programs that are not worth being lowered again: they are invalid, or come to code
+        that was measured.
     exhausted
         Whether there is nothing left to propose.
     """
@@ -108,30 +117,20 @@ class Strategy(ABC):
         task: Task,
         hardware: Hardware,
         model: RunModel,
-        config: SearchConfig,
+        config: StrategyConfig,
         seed: int = 0,
     ) -> None:
         self.task = task
         self.space = DesignSpace(task, num_threads=len(os.sched_getaffinity(0)))
-        self.measured: set[str] = set()
-        self.elite: list[tuple[float, Program]] = []
+        self.history = TaskHistory()
+        self.refused: set[str] = set()
         self.exhausted = False
-        self._standings = Standings()
-        self._calm: set[str] = set()
         self._hardware = hardware
         self._number = model.number_of(task.workload_id)
         self._model = model
         self._config = config
         self._seed = seed
-        self._context = task_features(task.flops, hardware)
-        shapes = [shape for _, shape in task.arguments]
-        self._encoders = schedule_encoders(
-            task.name,
-            shapes,
-            task.mod,
-            {sketch.sketch_id: sketch.instructions for sketch in self.space.sketches},
-            hardware,
-        )
+        self._encoder = TaskEncoder.of_space(self.space, hardware)
 
     @abstractmethod
     def propose(self, count: int, priors: Sequence[Prior] = ()) -> list[Proposal]:
@@ -146,43 +145,38 @@ class Strategy(ABC):
         """
 
     @property
+    def elite(self) -> list[tuple[float, Program]]:
+        """(latency in seconds, program) of those that ran, the best first."""
+        return self.history.elite
+
+    @property
     def best_s(self) -> float | None:
         """The best latency measured, in seconds."""
-        return self.elite[0][0] if self.elite else None
+        return self.history.best_s
+
+    def is_open(self, program: Program) -> bool:
+        """Whether it was not measured and, as far as is known, is valid and new as code."""
+        name = program.program_id
+        return name not in self.history.measured and name not in self.refused
 
     def begin(self, proposals: Sequence[Proposal]) -> None:
         """Note that programs are being measured: none of them is proposed again."""
-        self.measured.update(proposal.candidate.program.program_id for proposal in proposals)
+        self.history.measured.update(p.candidate.program.program_id for p in proposals)
 
     def observe(self, proposals: Sequence[Proposal], measurements: Sequence[Measurement]) -> None:
         """Learn what was measured; the model is told, but not refitted."""
-        programs = {program.program_id: program for _, program in self.elite}
-        for proposal, measurement in zip(proposals, measurements, strict=True):
-            program = measurement.program
-            self.measured.add(program.program_id)
-            self._standings.add(program.program_id, measurement.latency_s)
-            if measurement.is_calm:
-                self._calm.add(program.program_id)
-            if measurement.latency_s is None:
-                continue
-            programs[program.program_id] = program
-            latency_s = np.array([measurement.latency_s])
-            self._model.observe(self._number, proposal.statements, proposal.schedule, latency_s)
-        latencies_s = self._standings.latencies_s
-        self.elite = sorted(
-            ((latencies_s[name], program) for name, program in programs.items()),
-            key=lambda pair: pair[0],
-        )
+        for proposal, one in zip(proposals, measurements, strict=True):
+            self.history.add(
+                one.program, one.latency_s, proposal.origin, calm=one.is_calm, raced=one.raced
+            )
+            if one.latency_s is not None:
+                latency_s = np.array([one.latency_s])
+                self._model.observe(self._number, proposal.statements, proposal.schedule, latency_s)
 
     @property
     def is_unsure(self) -> bool:
-        """Whether the best program may owe its place to luck.
-
-        Not if it was measured in a calm moment, twice to the same result, or often enough.
-        """
-        looks = self._standings.looks()
-        sure = self._standings.best in self._calm or self._standings.is_confirmed()
-        return 0 < looks < self._config.looks and not sure
+        """Whether the best program may owe its place to luck, and may be measured again."""
+        return 0 < self.history.looks() < self._config.looks and not self.history.is_sure()
 
     def repeated(self) -> list[Proposal]:
         """Return the best program, to be measured again; nothing if it is sure or not settled.
@@ -190,26 +184,35 @@ class Strategy(ABC):
         It is settled when it has stayed the best for a while, so that no trial is spent on one that
         is about to be beaten.
         """
-        return self.best() if self._standings.stands() >= _STANDS and self.is_unsure else []
+        return self.best() if self.history.stands() >= _STANDS and self.is_unsure else []
 
     def best(self) -> list[Proposal]:
         """Return the best program once more; nothing if there is none."""
-        programs = [p for _, p in self.elite if p.program_id == self._standings.best]
-        return self.proposals(
-            [(Candidate(p, self.space.lower(p), race=False), Origin.REPEATED) for p in programs]
-        )
+        if self.history.best is None:
+            return []
+        program = self.history.programs[self.history.best]
+        candidate = Candidate(program, self.space.lower(program), race=False)
+        return self.proposals([(candidate, Origin.REPEATED)])
 
     def recall(self, measurements: Sequence[Measurement]) -> None:
-        """Take up what an earlier session of the run has measured, in its order."""
-        self.measured.update(m.program.program_id for m in measurements)
-        schedules = self.space.lower_all([m.program for m in measurements])
+        """Take up programs that somebody else has chosen and measured, in their order."""
+        self.history.measured.update(m.program.program_id for m in measurements)
+        recalled = [(one, Origin.RANDOM) for one in measurements]
+        proposals = self.replayed([(one.program, origin) for one, origin in recalled])
         usable = [
-            (Candidate(measurement.program, schedule), measurement)
-            for measurement, schedule in zip(measurements, schedules, strict=True)
-            if schedule is not None
+            (proposal, one)
+            for proposal, one in zip(proposals, measurements, strict=True)
+            if proposal is not None
         ]
-        proposals = self.proposals([(candidate, Origin.RANDOM) for candidate, _ in usable])
-        self.observe(proposals, [measurement for _, measurement in usable])
+        self.observe([proposal for proposal, _ in usable], [one for _, one in usable])
+
+    def replayed(self, programs: Sequence[tuple[Program, Origin]]) -> list[Proposal | None]:
+        """Make the proposals of programs that were measured; ``None`` for those invalid here."""
+        schedules = self.space.lower_all([program for program, _ in programs])
+        pairs = zip(programs, schedules, strict=True)
+        valid = [(Candidate(p, s), origin) for (p, origin), s in pairs if s is not None]
+        found = iter(self.proposals(valid))
+        return [None if schedule is None else next(found) for schedule in schedules]
 
     def priors_in(self, bank: PriorBank) -> list[Prior]:
         """Look up the programs of a bank that this task may start from."""
@@ -222,9 +225,9 @@ class Strategy(ABC):
         if not candidates:
             return []
         lowered = [candidate.schedule for candidate, _ in candidates]
-        batch = lowered_batch(self.space.context, lowered, self.task.flops, self._hardware)
+        batch = self._encoder.lowered(self.space.context, lowered)
         scores = self._model.scores(self._number, batch)
-        schedules = self.schedules([candidate.program for candidate, _ in candidates])
+        schedules = self._encoder.schedules([candidate.program for candidate, _ in candidates])
         return [
             Proposal(candidate, origin, float(score), statements, schedule)
             for (candidate, origin), score, statements, schedule in zip(
@@ -232,25 +235,7 @@ class Strategy(ABC):
             )
         ]
 
-    def schedules(self, programs: Sequence[Program]) -> FeatureBatch:
-        """Encode programs of this task for the models of schedules."""
-        return schedule_batch(
-            self._encoders,
-            [program.sketch_id for program in programs],
-            [program.decisions for program in programs],
-            self._context,
-        )
-
     def _rng(self) -> np.random.Generator:
         """Random numbers that depend on the seed and on what was measured, nothing else."""
-        state = content_id(self._seed, self.task.workload_id, sorted(self.measured))
+        state = content_id(self._seed, self.task.workload_id, sorted(self.history.measured))
         return np.random.default_rng(int(state[:15], 16))
-
-
-def strategy_class(name: str) -> type[Strategy]:
-    """Return the strategy called ``name``."""
-    if name not in STRATEGIES:
-        raise UnknownNameError("search strategy", name, STRATEGIES)
-    module, cls = STRATEGIES[name].split(":")
-    found: type[Strategy] = getattr(importlib.import_module(f"costlib.search.{module}"), cls)
-    return found

@@ -28,4 +28,4 @@ def stock_probabilities(allowed: Bools) -> Floats:
     is_tile = np.array([name not in _STOCK for name in DIRECTIONS]) & allowed
     share = np.where(is_tile, tiles / np.maximum(is_tile.sum(1, keepdims=True), 1), 0)
     raw = share + weights * allowed
-    return np.asarray(raw / raw.sum(1, keepdims=True))
+    return np.asarray(raw / np.maximum(raw.sum(1, keepdims=True), 1e-300))

@@ -14,14 +14,12 @@ from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError, UnknownNameError
 from costlib.features.batch import FeatureBatch, join
 from costlib.features.build import build_features
-from costlib.features.context import lowered_context, task_features
+from costlib.features.context import lowered_context
 from costlib.features.programs import programs_by_task
-from costlib.features.schedule import schedule_batch
 from costlib.features.store import FeatureStore
-from costlib.features.task_encoders import schedule_encoders
+from costlib.features.task_encoder import TaskEncoder
 from costlib.hardware import Hardware
 from costlib.models.base import View
-from costlib.tvm_compat.api import module_from_json
 
 
 @dataclass(frozen=True)
@@ -196,19 +194,11 @@ def _schedules(
     columns = (pl.col("sketch_id").first(), pl.col("decisions").first())
     for hardware_id, machine in chosen_hardware(dataset, hardware).items():
         for workload_id, programs in _labelled(dataset, hardware_id, only, *columns):
-            workload = described[workload_id]
-            shapes = [argument["shape"] for argument in workload["arguments"]]
-            mod_json = workload["mod_json"]
-            encoders = schedule_encoders(
-                workload["name"],
-                shapes,
-                None if mod_json is None else module_from_json(mod_json),
-                {used: instructions[used] for used in programs["sketch_id"].unique()},
-                machine,
+            used = {one: instructions[one] for one in programs["sketch_id"].unique()}
+            encoder = TaskEncoder.of_row(described[workload_id], used, machine)
+            batch = encoder.written_schedules(
+                programs["sketch_id"].to_list(), programs["decisions"].to_list()
             )
-            decisions = [json.loads(text) for text in programs["decisions"]]
-            context = task_features(workload["flops"] or 0.0, machine)
-            batch = schedule_batch(encoders, programs["sketch_id"].to_list(), decisions, context)
             yield _task(batch, programs, workload_id, hardware_id)
 
 

@@ -15,12 +15,9 @@ from costlib.arrays import Bools, Floats, Integers
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
 from costlib.features.batch import FeatureBatch, join, select
-from costlib.features.context import task_features
-from costlib.features.schedule import schedule_batch
-from costlib.features.task_encoders import schedule_encoders
+from costlib.features.task_encoder import TaskEncoder
 from costlib.models.direction import DirectionModel
 from costlib.space.directions import DIRECTIONS, stock_probabilities
-from costlib.tvm_compat.api import module_from_json
 
 _LEAST_PAIRS = 20
 """Measured pairs that it takes to bring differences of scores to the scale of speed-ups."""
@@ -260,19 +257,12 @@ def _schedules(
     row = dataset.scan("workloads").filter(workload_id=workload_id).collect().row(0, named=True)
     used = parents["sketch_id"].unique().to_list()
     sketches = dataset.scan("sketches").filter(pl.col("sketch_id").is_in(used)).collect()
-    shapes = [argument["shape"] for argument in row["arguments"]]
-    machine = dataset.hardware()[hardware_id]
-    texts = dict(sketches.select("sketch_id", "instructions").iter_rows())
-    encoders = schedule_encoders(
-        row["name"],
-        shapes,
-        None if row["mod_json"] is None else module_from_json(row["mod_json"]),
-        {sketch_id: json.loads(text) for sketch_id, text in texts.items()},
-        machine,
+    texts = sketches.select("sketch_id", "instructions").iter_rows()
+    instructions = {sketch_id: json.loads(text) for sketch_id, text in texts}
+    encoder = TaskEncoder.of_row(row, instructions, dataset.hardware()[hardware_id])
+    return encoder.written_schedules(
+        parents["sketch_id"].to_list(), parents["parent_decisions"].to_list()
     )
-    decisions = [json.loads(text) for text in parents["parent_decisions"]]
-    context = task_features(row["flops"] or 0.0, machine)
-    return schedule_batch(encoders, parents["sketch_id"].to_list(), decisions, context)
 
 
 def _calibration_error(confidence: Floats, right: Any) -> float:

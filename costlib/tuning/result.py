@@ -1,15 +1,12 @@
-"""What a tuning run reports: while it goes on, and at its end."""
+"""What a tuning run reports at its end."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
-from costlib.search.standings import Standings
 from costlib.tuning.comparison import Comparison
-from costlib.workloads.task import Task
 
 
 class TaskResult(BaseModel):
@@ -46,7 +43,7 @@ class CurvePoint(BaseModel):
     Attributes
     ----------
     elapsed_s
-        Seconds since the session began; 0 for the trials of earlier ones.
+        Seconds of tuning until the trial's batch was measured, in all sessions.
     task
         Index into the result's tasks.
     latency_s
@@ -88,9 +85,13 @@ class TuneResult(BaseModel):
         Each network, compiled and compared.
     trials
         Programs measured.
-    elapsed_s, search_s, measure_s
-        Seconds that everything took in this session, that proposing and learning took while nothing
-        was built, and that building and running took.
+    config
+        What the run was to reach, and how: a :class:`costlib.tuning.config.TuneConfig`.
+    elapsed_s
+        Seconds that everything took in this session.
+    search_s, measure_s
+        Seconds that proposing and learning took while nothing was built, and that building and
+        running took, in all sessions.
     stopped
         Why it came to its end.
     tasks, curve
@@ -103,6 +104,7 @@ class TuneResult(BaseModel):
     bundle: str
     hardware_id: str
     seed: int
+    config: dict[str, Any] = Field(default_factory=dict)
     trials: int
     elapsed_s: float
     search_s: float
@@ -110,52 +112,3 @@ class TuneResult(BaseModel):
     stopped: str
     tasks: tuple[TaskResult, ...]
     curve: tuple[CurvePoint, ...]
-
-
-@dataclass
-class TuneProgress:
-    """Where a tuning run stands; the same object is updated all along.
-
-    Attributes
-    ----------
-    stage
-        What is being done, in words.
-    tasks
-        The tasks of all networks, with the calls of all together as their weight.
-    trials, total
-        Programs measured, and to be measured.
-    best_s
-        Best latency of each task so far, in seconds; ``None`` if nothing ran yet.
-    task_trials
-        Programs measured of each task.
-    elapsed_s, search_s, measure_s
-        See :class:`TuneResult`.
-    curve
-        Each trial in order.
-    """
-
-    stage: str
-    total: int
-    tasks: Sequence[Task] = ()
-    trials: int = 0
-    best_s: list[float | None] = field(default_factory=list)
-    task_trials: list[int] = field(default_factory=list)
-    elapsed_s: float = 0.0
-    search_s: float = 0.0
-    measure_s: float = 0.0
-    curve: list[CurvePoint] = field(default_factory=list)
-    _standings: dict[int, Standings] = field(default_factory=dict, repr=False)
-
-    def add(
-        self, task: int, program_id: str, latency_s: float | None, elapsed_s: float = 0.0
-    ) -> None:
-        """Take up a trial."""
-        standings = self._standings.setdefault(task, Standings())
-        standings.add(program_id, latency_s)
-        best_s = standings.best_s
-        self.curve.append(
-            CurvePoint(elapsed_s=elapsed_s, task=task, latency_s=latency_s, best_s=best_s)
-        )
-        self.trials += 1
-        self.task_trials[task] += 1
-        self.best_s[task] = best_s

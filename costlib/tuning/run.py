@@ -1,21 +1,16 @@
 """A tuning run: the scheduler picks a task, its search proposes, the machine decides.
 
-What was measured is kept as a dataset in the run's folder, batch by batch, so that a run that is
-killed goes on where it stopped, and can be trained on.
+What was measured is kept in the run's folder, batch by batch. A run that is killed goes through it
+again exactly as it did the first time, without measuring, and then on from there.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
-import polars as pl
-
-from costlib.data.dataset import Dataset
-from costlib.data.records import measurement_of, measurement_row
-from costlib.data.task_tables import register_sketches, register_workloads
 from costlib.hardware import Hardware
 from costlib.hub.bundle import Bundle
 from costlib.hub.priors import PriorBank
@@ -24,14 +19,12 @@ from costlib.measure.measurement import Candidate, Measurement
 from costlib.schema import CanaryTimes
 from costlib.search.config import SearchConfig
 from costlib.search.run_model import RunModel
-from costlib.search.strategy import Proposal, strategy_class
+from costlib.search.strategy import Proposal
 from costlib.search.tasks.planning import Plan, Planner
 from costlib.search.tasks.relatives import Relatives
 from costlib.search.tasks.scheduler import TaskScheduler
+from costlib.tuning.trials import Record, Trials
 from costlib.workloads.task import Task
-
-TRIALS = "trials"
-"""Folder of the dataset inside the run's."""
 
 
 class Device(Protocol):
@@ -50,18 +43,18 @@ class Batch(NamedTuple):
     ----------
     task
         Index of the task.
-    proposals, measurements
-        What was proposed and what came out.
-    search_s, measure_s
-        Seconds spent on proposing and learning while nothing was built, and on building and
-        running.
+    measurements, best_after_s
+        What came out, and the task's best latency after each of them.
+    search_s, measure_s, elapsed_s
+        See :class:`costlib.tuning.trials.Record`.
     """
 
     task: int
-    proposals: Sequence[Proposal]
     measurements: Sequence[Measurement]
+    best_after_s: Sequence[float | None]
     search_s: float
     measure_s: float
+    elapsed_s: float
 
 
 class TuningRun:
@@ -77,8 +70,8 @@ class TuningRun:
         What to tune for.
     device
         What measures.
-    folder
-        The run's folder; what an earlier session measured in it is taken up.
+    trials
+        Keeps what was measured; what an earlier session measured is taken up.
     bundle
         Models and priors; none for a cold start.
     config, seed
@@ -90,10 +83,8 @@ class TuningRun:
     ----------
     searches
         The state of each task.
-    trials
+    measured
         Programs measured, those of earlier sessions included.
-    recalled
-        What earlier sessions measured: (index of the task, measurement).
     """
 
     def __init__(
@@ -102,36 +93,28 @@ class TuningRun:
         scheduler: TaskScheduler,
         hardware: Hardware,
         device: Device,
-        folder: Path,
+        trials: Trials,
         *,
         bundle: Bundle | None = None,
         config: SearchConfig | None = None,
         seed: int = 0,
         memory: PriorBank | None = None,
     ) -> None:
-        self.config = config or SearchConfig()
+        config = config or SearchConfig()
         self._scheduler = scheduler
-        self._hardware = hardware
         self._device = device
-        self._seed = seed
-        self._model = RunModel(bundle, self.config, seed)
-        known = [memory, bundle.priors if bundle else None] if self.config.bank else []
-        banks = [bank for bank in known if bank is not None]
-        self.searches = [
-            strategy_class(self.config.strategy)(task, hardware, self._model, self.config, seed)
-            for task in tasks
-        ]
-        relatives = Relatives(self.searches, banks, self.config.diffusion)
-        self._planner = Planner(self.searches, scheduler, relatives, self.config)
-        self._dataset = Dataset.create(folder / TRIALS)
-        register_workloads(self._dataset, tasks, {task.workload_id for task in tasks})
-        register_sketches(
-            self._dataset, [sketch for s in self.searches for sketch in s.space.sketches]
-        )
-        reference = self._dataset.add_hardware(hardware, device.reference)
-        device.reference = reference or device.reference
-        self.trials = 0
-        self.recalled = self._recall()
+        self._trials = trials
+        self._first_batch = config.planning.batch
+        self._model = RunModel(bundle, config.models, seed)
+        self.searches = [config.strategy.start(task, hardware, self._model, seed) for task in tasks]
+        banks = [bank for bank in (memory, bundle.priors if bundle else None) if bank is not None]
+        relatives = Relatives(self.searches, banks, config.relatives)
+        self._planner = Planner(self.searches, scheduler, relatives, config.planning)
+        trials.register(tasks, [sketch for s in self.searches for sketch in s.space.sketches])
+        device.reference = trials.keep_reference(device.reference)
+        self.measured = 0
+        self._began = time.perf_counter()
+        self._earlier_s = 0.0
 
     def run(
         self,
@@ -155,76 +138,111 @@ class TuningRun:
         interrupted
             Asked before each batch whether to stop.
         on_batch
-            Called after each batch.
+            Called after each batch, those of earlier sessions included.
 
         Returns
         -------
         str
             Why it stopped.
         """
+        tell = on_batch or (lambda batch: None)
         planned: Plan | None = None
-        while self.trials < trials:
+        recorded = list(self._recorded())
+        for number, (task, record) in enumerate(recorded, start=1):
+            is_last = number == len(recorded)
+            batch, planned = self._replay(task, record, is_last, trials, min_gain)
+            tell(batch)
+        self._began = time.perf_counter()
+        while self.measured < trials:
             if interrupted is not None and interrupted():
                 return "it was interrupted"
             if deadline is not None and time.monotonic() > deadline:
                 return "time is up"
-            plan = planned or self._planner.next(trials, trials - self.trials, min_gain)
+            plan = planned or self._planner.next(trials, trials - self.measured, min_gain)
             if isinstance(plan, str):
                 return plan
             batch, planned = self._measured(plan, trials, min_gain)
-            if on_batch is not None:
-                on_batch(batch)
+            tell(batch)
         return "all trials were spent"
 
     def _measured(self, plan: Plan, trials: int, min_gain: float) -> tuple[Batch, Plan | None]:
         """Measure a batch and learn from it; the next one is planned while it is built."""
-        task, proposals, search_s = plan
-        search = self.searches[task]
-        search.begin(proposals)
+        search = self.searches[plan.task]
+        search.begin(plan.proposals)
         began = time.perf_counter()
-        with self._device.begin(search.task, [p.candidate for p in proposals]) as building:
-            following = self._planner.ahead(plan, trials, trials - self.trials, min_gain)
+        with self._device.begin(search.task, [p.candidate for p in plan.proposals]) as building:
+            following = self._planner.ahead(plan, trials, trials - self.measured, min_gain)
             planned = time.perf_counter()
             measurements = building.run(search.best_s)
         measured = time.perf_counter()
-        self._dataset.append_measurements(
-            self._hardware.hardware_id,
-            [
-                measurement_row(measurement, self._seed, proposal.origin)
-                for proposal, measurement in zip(proposals, measurements, strict=True)
-            ],
-        )
-        before_s = search.best_s
-        search.observe(proposals, measurements)
-        self._model.refit()
-        for best_s in self._steps(before_s, measurements, search.best_s):
-            self._scheduler.observe(task, best_s)
-        self.trials += len(measurements)
         waited = max(0.0, planned - building.built_at)
-        search_s += waited + time.perf_counter() - measured
-        return Batch(task, proposals, measurements, search_s, measured - began - waited), following
+        record = Record(
+            search.task.workload_id,
+            measurements,
+            [proposal.origin for proposal in plan.proposals],
+            plan.refused,
+            plan.search_s + waited,
+            measured - began - waited,
+            self._earlier_s + measured - self._began,
+        )
+        self._trials.append(record)
+        batch = self._observed(plan.task, plan.proposals, record)
+        learning_s = time.perf_counter() - measured
+        return batch._replace(search_s=batch.search_s + learning_s), following
+
+    def _recorded(self) -> Iterator[tuple[int, Record]]:
+        """Yield the batches of earlier sessions, with their tasks."""
+        numbers = {s.task.workload_id: number for number, s in enumerate(self.searches)}
+        for record in self._trials.recorded():
+            if record.workload_id in numbers:
+                yield numbers[record.workload_id], record
+
+    def _replay(
+        self, task: int, record: Record, is_last: bool, trials: int, min_gain: float
+    ) -> tuple[Batch, Plan | None]:
+        """Do as :meth:`_measured` did, but for the measuring.
+
+        What was planned during the last batch is planned again; during the others it is known.
+        """
+        search = self.searches[task]
+        search.refused.update(record.refused)
+        programs = [one.program for one in record.measurements]
+        found = search.replayed(list(zip(programs, record.origins, strict=True)))
+        proposals = [proposal for proposal in found if proposal is not None]
+        valid = [one for one, p in zip(record.measurements, found, strict=True) if p is not None]
+        search.begin(proposals)
+        following = None
+        if is_last:
+            plan = Plan(task, proposals)
+            following = self._planner.ahead(plan, trials, trials - self.measured, min_gain)
+        self._earlier_s = max(self._earlier_s, record.elapsed_s)
+        self.measured += len(programs) - len(valid)
+        return self._observed(task, proposals, replace(record, measurements=valid)), following
+
+    def _observed(self, task: int, proposals: Sequence[Proposal], record: Record) -> Batch:
+        """Learn from a batch."""
+        search = self.searches[task]
+        before = len(search.history)
+        before_s = search.best_s
+        search.observe(proposals, record.measurements)
+        self._model.refit()
+        for best_s in self._steps(before_s, record.measurements, search.best_s):
+            self._scheduler.observe(task, best_s)
+        self.measured += len(record.measurements)
+        return Batch(
+            task,
+            record.measurements,
+            search.history.best_after_s[before:],
+            record.search_s,
+            record.measure_s,
+            record.elapsed_s,
+        )
 
     def _steps(
         self, best_s: float | None, measurements: Sequence[Measurement], after_s: float | None
     ) -> list[float | None]:
         """The best latency after each part of a batch, the parts being of the first ones' size."""
         known = [best_s, *(measurement.latency_s for measurement in measurements)]
-        ends = range(self.config.batch, len(measurements), self.config.batch)
+        ends = range(self._first_batch, len(measurements), self._first_batch)
         parts = [[s for s in known[: end + 1] if s is not None] for end in ends]
         return [*(min(part, default=None) for part in parts), after_s]
-
-    def _recall(self) -> list[tuple[int, Measurement]]:
-        rows = self._dataset.scan().filter(pl.col("hardware") == self._hardware.hardware_id)
-        numbers = {s.task.workload_id: i for i, s in enumerate(self.searches)}
-        by_task: dict[int, list[Measurement]] = {}
-        for row in rows.sort("measured_at").collect().iter_rows(named=True):
-            if row["workload_id"] in numbers:
-                by_task.setdefault(numbers[row["workload_id"]], []).append(measurement_of(row))
-        for task, measurements in by_task.items():
-            search = self.searches[task]
-            search.recall(measurements)
-            for _ in range(0, len(measurements), self.config.batch):
-                self._scheduler.observe(task, search.best_s)
-            self.trials += len(measurements)
-        self._model.refit()
-        return [(task, m) for task, measurements in by_task.items() for m in measurements]

@@ -7,7 +7,7 @@ from typing import Any
 
 from command_line import costlib
 
-FIXTURES = Path(__file__).parent.parent / "data" / "fixtures"
+FIXTURES = Path(__file__).parent.parent / "logs" / "fixtures"
 
 
 def answer(process: subprocess.CompletedProcess[str]) -> Any:

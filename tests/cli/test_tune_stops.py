@@ -16,7 +16,7 @@ from costlib.data.dataset import Dataset
 from costlib.data.verify import verify
 from costlib.hub import Bundle
 from costlib.schema import Origin
-from costlib.tuning.run import TRIALS
+from costlib.tuning.trials import TRIALS
 
 SOURCES = ("matmul 32 32 32", "dense 32 64 32 relu=1")
 

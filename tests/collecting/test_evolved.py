@@ -1,19 +1,27 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
 
 import pytest
 
 from costlib.arrays import Integers
-from costlib.collecting.evolved import BundleSearch, load_search
-from costlib.collecting.proposals import Known
-from costlib.errors import UnknownNameError
+from costlib.collecting.evolved import evolve
 from costlib.hardware import Hardware
 from costlib.hub import Bundle
+from costlib.schema import Origin
+from costlib.search.history import TaskHistory
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
 from costlib.space.vectors import DecisionVectors, sketch_vectors
 from costlib.workloads import Task, extract_tasks
+
+
+def known(programs: Iterable[Program], latencies_s: Iterable[float | None]) -> TaskHistory:
+    history = TaskHistory()
+    for program, latency_s in zip(programs, latencies_s, strict=True):
+        history.add(program, latency_s, Origin.RANDOM)
+    return history
 
 
 @pytest.fixture(scope="module")
@@ -24,13 +32,13 @@ def task(hardware: Hardware) -> Task:
 def test_a_search_goes_on_from_what_is_known(
     bundle: Bundle, hardware: Hardware, task: Task
 ) -> None:
-    search = BundleSearch(bundle, hardware)
     drawn = {p.program_id: p for p, _ in islice(DesignSpace(task).sample(0), 24)}
-    rising = [Known(program, 1e-3 * (1 + n)) for n, program in enumerate(drawn.values())]
-    falling = [Known(program, 1e-3 * (24 - n)) for n, program in enumerate(drawn.values())]
+    count = len(drawn)
+    rising = known(drawn.values(), [1e-3 * (1 + n) for n in range(count)])
+    falling = known(drawn.values(), [1e-3 * (24 - n) for n in range(count)])
     proposed = []
-    for known in (rising, rising, falling):
-        ids = [one.program.program_id for one in search(task, known, 8, seed=0)]
+    for history in (rising, rising, falling):
+        ids = [one.program.program_id for one in evolve(task, hardware, bundle, history, 8, 0)]
         assert len(set(ids)) == 8
         assert not set(ids) & set(drawn)
         proposed.append(ids)
@@ -42,8 +50,8 @@ def test_half_are_of_niches_apart(bundle: Bundle, hardware: Hardware) -> None:
     (conv,) = extract_tasks("conv2d 1 16 14 14 32 3 pad=1", hardware)
     space = DesignSpace(conv)
     drawn = islice(space.sample(0), 24)
-    improving = [Known(program, 1e-3 / (1 + n)) for n, (program, _) in enumerate(drawn)]
-    proposed = [one.program for one in BundleSearch(bundle, hardware)(conv, improving, 16, seed=0)]
+    improving = known((program for program, _ in drawn), [1e-3 / (1 + n) for n in range(24)])
+    proposed = [one.program for one in evolve(conv, hardware, bundle, improving, 16, 0)]
     vectors = sketch_vectors(space, 0, proposed)
     niches = [(p.sketch_id, *vectors[p.sketch_id].niches(_row(vectors, p))) for p in proposed]
     assert len(set(niches[:8])) == 8
@@ -54,14 +62,8 @@ def _row(vectors: dict[str, DecisionVectors], program: Program) -> Integers:
 
 
 def test_what_failed_is_not_proposed_again(bundle: Bundle, hardware: Hardware, task: Task) -> None:
-    search = load_search(str(bundle.path), hardware)
-    failed = [Known(one.program, None) for one in search(task, [], 8, seed=0)]
-    others = search(task, failed, 8, seed=0)
+    failed = [one.program for one in evolve(task, hardware, bundle, TaskHistory(), 8, 0)]
+    others = evolve(task, hardware, bundle, known(failed, 8 * [None]), 8, 0)
     assert len(others) == 8
-    ids = {one.program.program_id for one in failed}
+    ids = {program.program_id for program in failed}
     assert not ids & {one.program.program_id for one in others}
-
-
-def test_an_unknown_bundle_is_refused(hardware: Hardware) -> None:
-    with pytest.raises(UnknownNameError, match="nowhere"):
-        load_search("nowhere", hardware)

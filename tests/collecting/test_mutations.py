@@ -1,25 +1,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 
 from costlib.collecting.mutations import record_mutations
 from costlib.data.dataset import Dataset
 from costlib.hardware import Hardware
-from costlib.space.design_space import DesignSpace
-
-
-class Counting:
-    name = "counting"
-
-    def __call__(self, space: DesignSpace, schedules: Sequence[Any]) -> np.ndarray[Any, Any]:
-        return np.arange(len(schedules), dtype="float64")
+from costlib.hub import Bundle
 
 
 @pytest.fixture
@@ -27,19 +17,21 @@ def collected(measured_dataset: Dataset, tmp_path: Path) -> Dataset:
     return Dataset.open(shutil.copytree(measured_dataset.path, tmp_path / "copy"))
 
 
-def test_parents_are_changed_in_every_direction(collected: Dataset, hardware: Hardware) -> None:
+def test_parents_are_changed_in_every_direction(
+    collected: Dataset, hardware: Hardware, bundle: Bundle
+) -> None:
     seen: list[tuple[int, int]] = []
     done = record_mutations(
         collected,
         hardware,
-        Counting(),
+        bundle,
         parents=12,
         on_progress=lambda done, total: seen.append((done, total)),
     )
     table = collected.scan("mutations").collect()
     assert done == table["parent_id"].n_unique() == 12
     assert seen[-1] == (12, 12)
-    assert set(table["model"]) == {"counting"}
+    assert set(table["model"]) == {bundle.fingerprint}
     assert table["parent_score"].is_finite().all()
     programs = collected.scan().collect()
     assert set(table["parent_id"]) <= set(programs["program_id"])
@@ -47,8 +39,10 @@ def test_parents_are_changed_in_every_direction(collected: Dataset, hardware: Ha
     assert per_parent["direction"].min() >= 2
 
 
-def test_measured_children_keep_their_direction(collected: Dataset, hardware: Hardware) -> None:
-    record_mutations(collected, hardware, Counting(), parents=60)
+def test_measured_children_keep_their_direction(
+    collected: Dataset, hardware: Hardware, bundle: Bundle
+) -> None:
+    record_mutations(collected, hardware, bundle, parents=60)
     children = collected.scan().filter(pl.col("parent_id").is_not_null()).collect()
     table = collected.scan("mutations").collect()
     keys = ["parent_id", "program_id", "direction"]
@@ -56,10 +50,12 @@ def test_measured_children_keep_their_direction(collected: Dataset, hardware: Ha
     assert len(found) == len(children) > 0
 
 
-def test_going_on_adds_what_is_missing(collected: Dataset, hardware: Hardware) -> None:
-    record_mutations(collected, hardware, Counting(), parents=5)
+def test_going_on_adds_what_is_missing(
+    collected: Dataset, hardware: Hardware, bundle: Bundle
+) -> None:
+    record_mutations(collected, hardware, bundle, parents=5)
     first = collected.scan("mutations").collect()
-    assert record_mutations(collected, hardware, Counting(), parents=9) == 9
+    assert record_mutations(collected, hardware, bundle, parents=9) == 9
     both = collected.scan("mutations").collect()
     assert both["parent_id"].n_unique() == 9
     assert len(first.join(both, on=["parent_id", "program_id", "direction"], how="semi")) == len(

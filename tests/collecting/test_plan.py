@@ -18,7 +18,7 @@ def test_a_small_plan(tmp_path: Path) -> None:
     plan = load_plan(write(tmp_path, 'sources = ["matmul 8 8 8"]\nmix = {evolved = 0}'))
     assert plan.sources == ("matmul 8 8 8",)
     assert plan.hardware[0].held_out
-    assert plan.mix == Mix(evolved=0, mutated=0.4)
+    assert plan.mix == Mix(evolved=0, mutated=0.5)
 
 
 def test_the_shipped_plan() -> None:

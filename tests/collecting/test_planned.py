@@ -1,22 +1,22 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from costlib.collecting.plan import CollectionPlan, HardwarePlan, HeldOutPlan, Mix
+from costlib.collecting.plan import (
+    CollectionPlan,
+    HardwarePlan,
+    HeldOutPlan,
+    Mix,
+    MutationPlan,
+)
 from costlib.collecting.planned import PlanProgress, collect_plan
-from costlib.collecting.proposals import Known, Searcher
 from costlib.data.dataset import Dataset
-from costlib.errors import InputError
-from costlib.hardware import Hardware
+from costlib.errors import InputError, UnknownNameError
+from costlib.hub import Bundle
 from costlib.measure.config import MeasureConfig
-from costlib.measure.measurement import Candidate
-from costlib.space.design_space import DesignSpace
-from costlib.workloads import Task
 
 QUICK = MeasureConfig(repeats=1, repeat_secs=0.001, max_retakes=0)
 MIX = Mix(evolved=0, mutated=0.5)
@@ -64,23 +64,27 @@ def test_each_hardware_gets_its_share(tmp_path: Path) -> None:
     assert sorted(counts["len"]) == [2, 4]
 
 
-def test_evolved_programs_come_from_the_search_with_the_plans_model(tmp_path: Path) -> None:
-    asked: list[str] = []
-
-    def search(task: Task, known: Sequence[Known], count: int, seed: int) -> Sequence[Candidate]:
-        sampled = islice(DesignSpace(task).sample(seed), count)
-        return [Candidate(program, schedule) for program, schedule in sampled]
-
-    def load_search(bundle: str, hardware: Hardware) -> Searcher:
-        asked.append(bundle)
-        return search
-
-    mix = Mix(evolved=0.5, mutated=0)
-    wanted = plan(sources=("matmul 32 32 32",), held_out=HeldOutPlan(), model="mine", mix=mix)
-    dataset = collect_plan(wanted, tmp_path / "ds", load_search=load_search, config=QUICK)
+def test_programs_are_made_by_the_plans_model_without_being_told_how(
+    tmp_path: Path, bundle: Bundle
+) -> None:
+    wanted = plan(
+        sources=("matmul 32 32 32",),
+        held_out=HeldOutPlan(),
+        model=str(bundle.path),
+        mix=Mix(evolved=0.5, mutated=0),
+        mutations=MutationPlan(parents=2),
+    )
+    dataset = collect_plan(wanted, tmp_path / "ds", config=QUICK)
     origins = dataset.scan().collect()["origin"].to_list()
-    assert asked == ["mine"]
     assert 1 <= origins.count("evolved") <= 2 and len(origins) == 4
+    assert set(dataset.scan("mutations").collect()["model"]) == {bundle.fingerprint}
+
+
+def test_a_model_that_is_not_there_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    wanted = plan(model="nowhere", mix=Mix(evolved=0.5, mutated=0))
+    with pytest.raises(UnknownNameError, match="nowhere"):
+        collect_plan(wanted, tmp_path / "ds", config=QUICK)
+    assert not (tmp_path / "ds").exists()
 
 
 def test_networks_are_noted_with_their_weights(tmp_path: Path) -> None:

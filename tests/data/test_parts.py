@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
@@ -136,46 +134,6 @@ def test_a_full_disk(small_disk: Path) -> None:
         parts.write_file(part, os.urandom(200_000))
     assert everything(small_disk) == before
     assert pl.read_parquet(part).height == 1
-
-
-def test_a_file_where_a_folder_should_be(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="cannot write"):
-        parts.write_json(tmp_path / "file" / "x.json", {})
-
-
-def test_json_is_replaced_in_one_step(tmp_path: Path) -> None:
-    file = tmp_path / "x.json"
-    parts.write_json(file, {"a": 1})
-    parts.write_json(file, {"a": 2})
-    assert file.read_text() == '{\n  "a": 2\n}\n'
-    assert everything(tmp_path) == ["x.json"]
-
-
-def test_only_what_dead_writers_left_is_removed(tmp_path: Path) -> None:
-    code = (
-        "import sys, time; from pathlib import Path; from costlib.data import parts;"
-        "kept = parts._open_scratch(Path(sys.argv[1])); print(kept[0].name, flush=True);"
-        "time.sleep(60)"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
-        assert writer.stdout is not None
-        name = writer.stdout.readline().strip()
-        parts.remove_stale(tmp_path)
-        assert everything(tmp_path) == [name]
-        writer.kill()
-        writer.wait()
-    parts.remove_stale(tmp_path)
-    assert everything(tmp_path) == []
-
-
-def test_a_lock_is_exclusive_and_ends_with_its_body(tmp_path: Path) -> None:
-    code = "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), 6)"
-    attempt = [sys.executable, "-c", code, str(tmp_path)]
-    with parts.locked(tmp_path):
-        assert subprocess.run(attempt, capture_output=True, check=False).returncode != 0
-    assert subprocess.run(attempt, check=False).returncode == 0
 
 
 def test_part_fault(tmp_path: Path) -> None:

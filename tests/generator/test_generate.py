@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -12,21 +11,21 @@ from costlib.collecting.collect import collect
 from costlib.collecting.plan import Mix
 from costlib.data.dataset import Dataset
 from costlib.errors import InputError
+from costlib.features.task_encoder import TaskEncoder
 from costlib.features.version import LANGUAGE_VERSION
-from costlib.generator.generate import Writer, Written, generate, load_writer, pick
+from costlib.generator.generate import Generated, generate, pick
 from costlib.generator.language import VOCABULARY
 from costlib.generator.model import Generator
 from costlib.generator.sentences import write_down
 from costlib.generator.transformer import GeneratorConfig
+from costlib.generator.writer import Writer, Written
 from costlib.hardware import Hardware
 from costlib.hub import Bundle
-from costlib.hub.scorer import BundleScorer
 from costlib.hub.train import train
 from costlib.measure.config import MeasureConfig
 from costlib.schema import Origin
-from costlib.search.config import SearchConfig
-from costlib.search.evolution.search import EvolutionarySearch
-from costlib.search.run_model import RunModel
+from costlib.search.evolution.search import EvolutionConfig
+from costlib.search.run_model import RunModel, RunModelConfig
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
 from costlib.space.vectors import sketch_vectors
@@ -35,6 +34,11 @@ from costlib.tvm_compat.api import structural_key
 from costlib.workloads import Task, extract_tasks
 
 TINY = GeneratorConfig(width=32, layers=1, epochs=2, random_programs=4)
+
+
+def written(source: str, bundle: Bundle, hardware: Hardware, count: int) -> Generated:
+    generator, model = bundle.require_generator(), bundle.statement_model()
+    return generate(source, generator, model, hardware, count, draft=bundle.draft)
 
 
 @pytest.fixture(scope="module")
@@ -83,18 +87,17 @@ def test_a_collection_measures_what_is_written(
 ) -> None:
     mix = Mix(evolved=0, mutated=0, generated=0.5)
     tasks = extract_tasks("matmul 64 48 96", hardware)
-    write = load_writer(str(writing.path), hardware)
     quick = MeasureConfig(repeats=1, repeat_secs=0.001, max_retakes=0)
-    dataset = collect(tasks, tmp_path, programs_per_task=24, mix=mix, write=write, config=quick)
+    dataset = collect(tasks, tmp_path, programs_per_task=24, mix=mix, bundle=writing, config=quick)
     origins = dataset.scan().collect()["origin"].to_list()
     assert 4 <= origins.count("generated") <= 12
     with pytest.raises(InputError, match="has no generator"):
-        load_writer(str(bundle.path), hardware)
+        collect(tasks, tmp_path, mix=mix, bundle=bundle, config=quick)
 
 
 @pytest.mark.parametrize("source", ["matmul 64 96 128", "conv2d 1 8 14 14 16 3 pad=1"])
 def test_written_programs_are_valid(writing: Bundle, hardware: Hardware, source: str) -> None:
-    found = generate(source, writing, hardware, 12)
+    found = written(source, writing, hardware, 12)
     assert found.notice is None
     assert found.valid >= 0.8 * found.lowered
     assert found.lowered == 16 * 12 < found.written + found.drawn <= 2 * 32 * 12 + 1
@@ -107,7 +110,7 @@ def test_written_programs_are_valid(writing: Bundle, hardware: Hardware, source:
         program = Program.from_row(task.workload_id, one.sketch_id, one.decisions)
         assert program.program_id == one.program_id
         assert DesignSpace(task).lower(program) is not None
-    assert found == generate(source, writing, hardware, 12)
+    assert found == written(source, writing, hardware, 12)
 
 
 def test_equal_code_is_returned_once(
@@ -120,9 +123,9 @@ def test_equal_code_is_returned_once(
     schedules = [s for s in map(space.lower, programs.values()) if s is not None]
     code = {structural_key(schedule.mod) for schedule in schedules}
     assert len(code) < len(schedules)
-    written = Written(list(programs.values()), [Origin.GENERATED] * len(programs))
-    monkeypatch.setattr(Writer, "write_and_draw", lambda *_: written)
-    found = generate("matmul 64 64 64", writing, hardware, 24)
+    made = Written(list(programs.values()), [Origin.GENERATED] * len(programs))
+    monkeypatch.setattr(Writer, "write_and_draw", lambda *_: made)
+    found = written("matmul 64 64 64", writing, hardware, 24)
     assert found.valid == len(schedules)
     assert len(found.programs) == len(code)
 
@@ -146,37 +149,34 @@ def test_the_best_at_first_look_are_lowered(bundle: Bundle, hardware: Hardware) 
     programs = list(
         {p.program_id: p for p, s in islice(space.sample(0), 60) if s is not None}.values()
     )
-    scorer = BundleScorer(bundle, hardware)
-    first = scorer.first_look(space, programs)
+    encoder, model, draft = TaskEncoder.of_space(space, hardware), bundle.model, bundle.draft
+    assert draft is not None
+    first = draft.predict(encoder.schedules(programs))
     assert len(set(first)) > 10
-    found = pick(programs, space, scorer, 3)
+    found = pick(programs, space, encoder, model, draft, 3)
     assert found.lowered == found.valid == 48 < len(programs)
     best = {programs[i].program_id for i in np.argsort(-first, kind="stable")[:48]}
     assert {one.program.program_id for one in found.candidates} <= best
     assert found.scores == sorted(found.scores, reverse=True)
-    without = BundleScorer(replace(bundle, draft=None), hardware)
-    assert not without.first_look(space, programs).any()
+    chance = pick(programs, space, encoder, model, None, 1)
+    ids = {program.program_id for program in programs[:16]}
+    assert {one.program.program_id for one in chance.candidates} <= ids
 
 
 def test_what_cannot_be_written_is_drawn(writing: Bundle, hardware: Hardware) -> None:
     short = Generator(VOCABULARY, LANGUAGE_VERSION, TINY.model_copy(update={"max_tokens": 8}))
 
-    class Short(Bundle):
-        def load_generator(self) -> Generator | None:
-            return short
-
-    found = generate("matmul 64 64 64", Short(**vars(writing)), hardware, 4)
+    model = writing.statement_model()
+    found = generate("matmul 64 64 64", short, model, hardware, 4, draft=writing.draft)
     assert found.notice is not None and "drawn at random" in found.notice
     assert len(found.programs) == 4
     assert found.written == 0 < found.drawn
     assert {one.origin for one in found.programs} == {Origin.RANDOM}
 
 
-def test_no_generator(bundle: Bundle, hardware: Hardware) -> None:
-    with pytest.raises(InputError, match="has no generator"):
-        generate("matmul 64 64 64", bundle, hardware, 4)
+def test_no_programs(writing: Bundle, hardware: Hardware) -> None:
     with pytest.raises(InputError, match="at least 1"):
-        generate("matmul 64 64 64", bundle, hardware, 0)
+        written("matmul 64 64 64", writing, hardware, 0)
 
 
 def test_a_search_starts_from_what_is_written(
@@ -184,8 +184,8 @@ def test_a_search_starts_from_what_is_written(
 ) -> None:
     origins = {}
     for on in (True, False):
-        config = SearchConfig(population=32, generations=1, generator=on)
-        search = EvolutionarySearch(matmul, hardware, RunModel(writing, config), config)
+        model = RunModel(writing, RunModelConfig(generator=on))
+        search = EvolutionConfig(population=32, generations=1).start(matmul, hardware, model)
         proposals = search.propose(8)
         device = SimulatedDevice(analytic)
         search.observe(proposals, device.measure(matmul, [p.candidate for p in proposals]))

@@ -6,16 +6,13 @@ import numpy as np
 import pytest
 
 from costlib.data.dataset import Dataset
-from costlib.features.context import task_features
-from costlib.features.schedule import schedule_batch
-from costlib.features.task_encoders import schedule_encoders
+from costlib.features.task_encoder import TaskEncoder
 from costlib.generator import language
 from costlib.generator.imagined import Judge, Programs, imagine
 from costlib.generator.sentences import write_down
 from costlib.hub import Bundle
 from costlib.space.program import Program, Sketch
 from costlib.space.vectors import DecisionVectors
-from costlib.tvm_compat.api import module_from_json
 
 
 @pytest.mark.parametrize("count", [1, 12])
@@ -39,22 +36,10 @@ def test_imagined_programs_are_good_by_the_model(
     assert teacher is not None
 
     def scores(found: dict[str, np.ndarray]) -> np.ndarray:
-        encoders = schedule_encoders(
-            workload["name"],
-            [argument["shape"] for argument in workload["arguments"]],
-            module_from_json(workload["mod_json"]),
-            {name: one.sketch.instructions for name, one in vectors.items()},
-            hardware,
-        )
+        sketches = {name: one.sketch.instructions for name, one in vectors.items()}
+        encoder = TaskEncoder.of_row(workload, sketches, hardware)
         programs = [p for name, drawn in found.items() for p in vectors[name].decode(drawn)]
-        return teacher.predict(
-            schedule_batch(
-                encoders,
-                [program.sketch_id for program in programs],
-                [program.decisions for program in programs],
-                task_features(workload["flops"], hardware),
-            )
-        )
+        return teacher.predict(encoder.schedules(programs))
 
     judge = Judge(workload, hardware, vectors, teacher)
     rng = np.random.default_rng(0)

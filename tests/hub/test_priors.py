@@ -9,7 +9,7 @@ from costlib.data.dataset import Dataset
 from costlib.errors import BundleError
 from costlib.hardware import Hardware
 from costlib.hub.collect_priors import collect_priors
-from costlib.hub.priors import FILE, Prior, PriorBank, flat_extents
+from costlib.hub.priors import FILE, BankedProgram, PriorBank, flat_extents
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
 from costlib.workloads import extract_tasks
@@ -25,7 +25,9 @@ def space(hardware: Hardware) -> DesignSpace:
     return DesignSpace(extract_tasks("matmul 64 32 32", hardware)[0])
 
 
-def nearest(bank: PriorBank, space: DesignSpace, count: int, **options: object) -> list[Prior]:
+def nearest(
+    bank: PriorBank, space: DesignSpace, count: int, **options: object
+) -> list[BankedProgram]:
     extents = flat_extents(shape for _, shape in space.task.arguments)
     return bank.nearest(space.cluster, extents, count, **options)
 

@@ -12,11 +12,14 @@ from costlib.measure.config import MeasureConfig
 from costlib.metaschedule.measuring import Builder, Runner
 from costlib.metaschedule.searching import GradientScheduler, SearchStrategy
 from costlib.search.config import SearchConfig
+from costlib.search.evolution.search import EvolutionConfig
 from costlib.tvm_compat import ms
 from costlib.workloads import Task
 
 QUICK = MeasureConfig(repeats=1, repeat_secs=0.001, max_retakes=0)
-SMALL = SearchConfig(population=32, generations=2, survivors=2, early_survivors=2)
+SMALL = SearchConfig(
+    strategy=EvolutionConfig(population=32, generations=2, survivors=2, early_survivors=2)
+)
 
 
 @pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])

@@ -149,15 +149,3 @@ def test_is_left_out_where_those_held_back_are_ranked_worse_with_it() -> None:
     model.refit(batch, latency_s, ungrouped(100))
     assert model.share == 0
     np.testing.assert_array_equal(model.predict(batch, task=0), Right().predict(batch))
-
-
-def test_what_was_measured_is_less_uncertain() -> None:
-    model = CorrectedModel(Thirds())
-    batch, latency_s = programs(40, seed=0)
-    assert not model.uncertainty(batch, 0).any()
-    low = Thirds().leaves(batch)[:, 0] == 0
-    measured = FeatureBatch(batch.stores[low], np.arange(low.sum() + 1), batch.context[low])
-    model.refit(measured, latency_s[low], ungrouped(int(low.sum())))
-    uncertainty = model.uncertainty(batch, 0)
-    assert uncertainty[low].max() < 0.5 * uncertainty[~low].min()
-    np.testing.assert_allclose(model.uncertainty(batch, 7), uncertainty[~low].max())

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costlib.search.evolution.batch_selection import select_batch
+from costlib.search.evolution.selection import select_batch
 from costlib.search.evolution.sketch_choice import SketchChoice
 from costlib.tuning.interrupt import Interruptible
 
@@ -51,43 +51,22 @@ def test_one_sketch_gets_everything() -> None:
     assert SketchChoice(["a"]).shares() == {"a": 1}
 
 
-@given(st.integers(0, 30), st.integers(1, 12), st.floats(0, 1), st.floats(0, 2), st.integers(0, 99))
+@given(st.integers(0, 30), st.integers(1, 12), st.floats(0, 1), st.integers(0, 99))
 def test_a_batch_is_as_large_as_can_be_and_has_no_repeats(
-    n: int, count: int, epsilon: float, diversity: float, seed: int
+    n: int, count: int, epsilon: float, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    scores, decisions = rng.normal(size=n), rng.integers(0, 3, (n, 4))
-    chosen = select_batch(scores, decisions, count, rng, diversity=diversity, epsilon=epsilon)
+    chosen = select_batch(rng.normal(size=n), count, rng, epsilon)
     assert len(chosen) == len(set(chosen)) == min(n, count)
 
 
-def test_without_diversity_the_best_are_chosen() -> None:
+def test_the_best_are_chosen() -> None:
     scores = np.array([3.0, 1.0, 2.0, 5.0])
-    rng = np.random.default_rng(0)
-    assert select_batch(scores, np.zeros((4, 2), "int64"), 3, rng) == [3, 0, 2]
-
-
-def test_optimism_prefers_what_little_is_known_of() -> None:
-    scores = np.array([1.0, 0.9, 0.0, 0.0])
-    decisions, rng = np.zeros((4, 1), "int64"), np.random.default_rng(0)
-    assert select_batch(scores, decisions, 1, rng) == [0]
-    chosen = select_batch(scores, decisions, 1, rng, uncertainty=np.array([0.0, 0.5, 0.0, 0.0]))
-    assert chosen == [1]
-
-
-def test_diversity_prefers_what_is_new() -> None:
-    scores = np.array([1.0, 0.99, 0.98, 0.5])
-    decisions = np.array([[0, 0], [0, 0], [0, 0], [1, 1]])
-    rng = np.random.default_rng(0)
-    assert select_batch(scores, decisions, 2, rng) == [0, 1]
-    assert select_batch(scores, decisions, 2, rng, diversity=5.0) == [0, 3]
+    assert select_batch(scores, 3, np.random.default_rng(0)) == [3, 0, 2]
 
 
 def test_chance_draws_what_scores_do_not() -> None:
-    scores = np.arange(100.0)
-    decisions = np.zeros((100, 1), "int64")
-    rng = np.random.default_rng(0)
-    chosen = select_batch(scores, decisions, 10, rng, epsilon=0.5)
+    chosen = select_batch(np.arange(100.0), 10, np.random.default_rng(0), epsilon=0.5)
     assert 0 < sum(index < 90 for index in chosen) < 10
 
 

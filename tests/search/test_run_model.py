@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from costlib.search.config import SearchConfig
-from costlib.search.run_model import Nothing, RunModel
+from costlib.search.run_model import Nothing, RunModel, RunModelConfig
 from costlib.space.directions import DIRECTIONS, stock_probabilities
 
 ALLOWED = np.array([[name != "thread_binding" for name in DIRECTIONS]] * 2)
@@ -27,7 +26,7 @@ class Oracle:
 
 def chances(**settings: Any) -> Any:
     bundle: Any = SimpleNamespace(statement_model=Nothing, draft=None, directions=Oracle())
-    model = RunModel(bundle, SearchConfig(**settings))
+    model = RunModel(bundle, RunModelConfig(**settings))
     empty: Any = None
     return model.direction_chances(empty, ALLOWED)
 

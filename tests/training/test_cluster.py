@@ -14,6 +14,7 @@ from costlib.data.dataset import Dataset
 from costlib.errors import InputError
 from costlib.generator.fit import fit_generator
 from costlib.generator.model import Generator
+from costlib.generator.ranks import fit_generator_in_ranks
 from costlib.generator.sentences import write_down
 from costlib.generator.transformer import GeneratorConfig
 from costlib.hub import load_pretrained
@@ -27,7 +28,7 @@ from costlib.training.assemble import assemble
 from costlib.training.cluster import connected, fit_on_cluster
 from costlib.training.fit import fit_model
 from costlib.training.metrics import evaluate_scores
-from costlib.training.ranks import fit_generator_in_ranks, fit_in_ranks
+from costlib.training.ranks import fit_in_ranks
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +9,8 @@ from costlib.collecting.mutations import record_mutations
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
 from costlib.hardware import Hardware
+from costlib.hub import Bundle
 from costlib.models.direction import DirectionConfig, DirectionModel
-from costlib.space.design_space import DesignSpace
 from costlib.space.directions import DIRECTIONS
 from costlib.training.directions import (
     direction_data,
@@ -21,20 +19,16 @@ from costlib.training.directions import (
 )
 
 
-class Shorter:
-    name = "shorter-is-better"
-
-    def __call__(self, space: DesignSpace, schedules: Sequence[Any]) -> np.ndarray[Any, Any]:
-        return np.array([-len(str(schedule.mod)) / 1e4 for schedule in schedules])
-
-
 @pytest.fixture(scope="module")
 def recorded(
-    measured_dataset: Dataset, hardware: Hardware, tmp_path_factory: pytest.TempPathFactory
+    measured_dataset: Dataset,
+    hardware: Hardware,
+    bundle: Bundle,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Dataset:
     folder = tmp_path_factory.mktemp("directions") / "ds"
     dataset = Dataset.open(shutil.copytree(measured_dataset.path, folder))
-    record_mutations(dataset, hardware, Shorter(), parents=60)
+    record_mutations(dataset, hardware, bundle, parents=60)
     return dataset
 
 

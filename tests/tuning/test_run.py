@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,40 +17,39 @@ from costlib.measure.building import Building
 from costlib.measure.measurement import Candidate
 from costlib.schema import Origin
 from costlib.search.config import SearchConfig
-from costlib.search.evolution.batch_selection import select_batch
-from costlib.search.evolution.search import EvolutionarySearch
+from costlib.search.evolution.search import EvolutionarySearch, EvolutionConfig
 from costlib.search.evolution.second_stage import Draft, SecondStage
-from costlib.search.run_model import RunModel
+from costlib.search.run_model import RunModel, RunModelConfig
 from costlib.search.strategy import Proposal
-from costlib.search.tasks.scheduler import TaskScheduler
+from costlib.search.tasks.planning import PlanningConfig
+from costlib.search.tasks.relatives import RelativesConfig
+from costlib.search.tasks.scheduler import OBJECTIVES, Objective, TaskScheduler
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
 from costlib.testing.simulated import SimulatedDevice, analytic
 from costlib.tuning.run import Batch, TuningRun
+from costlib.tuning.trials import BATCHES, Trials
 from costlib.tvm_compat.api import structural_key
 from costlib.workloads import Task, extract_tasks
 
-SMALL = SearchConfig(
-    population=64,
-    generations=3,
-    survivors=2,
-    early_survivors=2,
-    looks=1,
-    crossover=0.2,
-    directions=True,
+EVOLUTION = EvolutionConfig(
+    population=64, generations=3, survivors=2, early_survivors=2, looks=1, crossover=0.2
 )
-PLAIN = SMALL.model_copy(
-    update={
-        "draft": False,
-        "directions": False,
-        "sketch_selection": False,
-        "diffusion": False,
-        "bank": False,
-        "correction": False,
-        "crossover": 0.0,
-        "diversity": 0.0,
-    }
+SMALL = SearchConfig(strategy=EVOLUTION, models=RunModelConfig(directions=True))
+PLAIN = SearchConfig(
+    strategy=EVOLUTION.model_copy(update={"sketch_selection": False, "crossover": 0.0}),
+    models=RunModelConfig(draft=False, correction=False),
+    relatives=RelativesConfig(diffusion=False, bank=False),
 )
+
+
+def evolving(**changes: Any) -> SearchConfig:
+    """The small search with other settings of the evolution."""
+    return SMALL.model_copy(update={"strategy": EVOLUTION.model_copy(update=changes)})
+
+
+def planning(**changes: Any) -> SearchConfig:
+    return SMALL.model_copy(update={"planning": PlanningConfig(**changes)})
 
 
 @pytest.fixture(scope="module")
@@ -67,13 +66,14 @@ def start(
     bundle: Bundle | None = None,
     config: SearchConfig = SMALL,
     seed: int = 0,
+    scheduler: TaskScheduler | None = None,
 ) -> TuningRun:
     return TuningRun(
         tasks,
-        TaskScheduler(np.ones((1, len(tasks)))),
+        scheduler or TaskScheduler(np.ones((1, len(tasks)))),
         hardware,
         device or SimulatedDevice(analytic),
-        folder,
+        Trials(folder, hardware, seed),
         bundle=bundle,
         config=config,
         seed=seed,
@@ -97,8 +97,8 @@ def test_finds_much_better_programs_than_random_ones(
 def test_every_task_gets_its_turn(tasks: list[Task], hardware: Hardware, tmp_path: Path) -> None:
     run = start(tasks, hardware, tmp_path)
     run.run(40)
-    assert run.trials == 40
-    assert all(len(search.measured) >= run.config.batch for search in run.searches)
+    assert run.measured == 40
+    assert all(len(search.history) >= PlanningConfig().batch for search in run.searches)
 
 
 @pytest.mark.parametrize("config", [SMALL, PLAIN], ids=["full", "plain"])
@@ -122,16 +122,131 @@ def test_a_run_goes_on_where_it_stopped(
     first = SimulatedDevice(analytic)
     start(tasks, hardware, tmp_path, first).run(24)
     second = SimulatedDevice(analytic)
+    batches: list[Batch] = []
     run = start(tasks, hardware, tmp_path, second)
-    assert run.trials == len(run.recalled) == 24
-    run.run(40)
+    run.run(40, on_batch=batches.append)
+    assert run.measured == 40
     assert len(second.measured) == 16
-    seen = {m.program.program_id for m in first.measured}
-    assert not seen & {m.program.program_id for m in second.measured}
+    told = [one.program.program_id for batch in batches for one in batch.measurements]
+    done = [one.program.program_id for one in [*first.measured, *second.measured]]
+    assert told == done and len(set(done)) == 40
     for search in run.searches:
         known = [*first.measured, *second.measured]
         own = [m.latency_s for m in known if m.program.workload_id == search.task.workload_id]
         assert search.best_s == min(own)  # type: ignore[type-var]
+
+
+class KilledError(Exception):
+    """In the place of ``kill -9``."""
+
+
+class Mortal(SimulatedDevice):
+    """Dies while it measures, after so many programs."""
+
+    def __init__(self, programs: int, slow_down: float) -> None:
+        super().__init__(self._run, slow_down)
+        self._left = programs
+
+    def _run(self, task: Task, program: Program) -> float | None:
+        if not self._left:
+            raise KilledError
+        self._left -= 1
+        return analytic(task, program)
+
+
+def scheduler_for(objective: Objective) -> TaskScheduler:
+    """Two networks that share a task; one of them comes to be as fast as required."""
+    weights = np.array([[2.0, 1.0, 0.0], [0.0, 1.0, 3.0]])
+    settings = {
+        "requirement": {"required_s": [1e-3, 1e-9]},
+        "speedup": {"reference_s": [1e-3, 1e-4]},
+    }
+    return TaskScheduler(weights, objective, **settings.get(objective, {}))
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_run_killed_twice_and_resumed_is_the_run_that_was_not(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path, bundle: Bundle, objective: Objective
+) -> None:
+    config = evolving(looks=3)
+
+    def begin(folder: str, device: SimulatedDevice) -> tuple[TuningRun, TaskScheduler]:
+        scheduler, place = scheduler_for(objective), tmp_path / folder
+        return start(tasks, hardware, place, device, bundle, config, 0, scheduler), scheduler
+
+    def kill_after(trials: int) -> Callable[[Batch], None]:
+        measured = itertools.count(1)
+
+        def told(batch: Batch) -> None:
+            if [next(measured) for _ in batch.measurements][-1] >= trials:
+                raise KilledError
+
+        return told
+
+    whole, expected = begin("whole", SimulatedDevice(analytic, 1.2))
+    reason = whole.run(60)
+    killed, _ = begin("killed", SimulatedDevice(analytic, 1.2))
+    with pytest.raises(KilledError):
+        killed.run(60, on_batch=kill_after(18))
+    again, _ = begin("killed", Mortal(20, 1.2))
+    with pytest.raises(KilledError):
+        again.run(60)
+    resumed, scheduler = begin("killed", SimulatedDevice(analytic, 1.2))
+    assert resumed.run(60) == reason
+    assert scheduler._history == expected._history
+    assert resumed.measured == whole.measured
+
+    def records(folder: str) -> list[tuple[list[str], list[Origin], list[str]]]:
+        return [
+            ([m.program.program_id for m in r.measurements], list(r.origins), list(r.refused))
+            for r in Trials(tmp_path / folder, hardware).recorded()
+        ]
+
+    assert records("killed") == records("whole")
+    for one, other in zip(resumed.searches, whole.searches, strict=True):
+        assert one.history.best_after_s == other.history.best_after_s
+        assert one.history.origins == other.history.origins
+
+
+def test_a_kill_between_measurements_and_their_note_loses_nothing(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path
+) -> None:
+    start(tasks, hardware, tmp_path).run(16)
+    for note in sorted((tmp_path / BATCHES).iterdir())[2:]:
+        note.unlink()
+    device = SimulatedDevice(analytic)
+    run = start(tasks, hardware, tmp_path, device)
+    run.run(24)
+    assert run.measured == 24
+    assert len(device.measured) == 8
+
+
+def test_seconds_of_earlier_sessions_count(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path
+) -> None:
+    first: list[Batch] = []
+    start(tasks, hardware, tmp_path).run(8, on_batch=first.append)
+    both: list[Batch] = []
+    start(tasks, hardware, tmp_path).run(16, on_batch=both.append)
+    elapsed = [batch.elapsed_s for batch in both]
+    assert elapsed[: len(first)] == [batch.elapsed_s for batch in first]
+    assert elapsed == sorted(elapsed) and elapsed[-1] > elapsed[len(first) - 1]
+
+
+def test_early_stop_comes_to_an_end(tasks: list[Task], hardware: Hardware, tmp_path: Path) -> None:
+    scheduler = TaskScheduler(np.ones((1, 2)), "early-stop")
+    run = start(tasks[1:], hardware, tmp_path, scheduler=scheduler)
+    assert run.run(5_000) == "nothing more is to be gained"
+    assert 2 * 7 * PlanningConfig().batch <= run.measured < 5_000
+
+
+def test_networks_that_are_as_fast_as_required_get_no_trials(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path
+) -> None:
+    scheduler = TaskScheduler(np.ones((1, 3)), "requirement", required_s=[1.0])
+    run = start(tasks, hardware, tmp_path, scheduler=scheduler)
+    assert run.run(5_000) == "nothing more is to be gained"
+    assert 3 * PlanningConfig().batch <= run.measured <= 4 * PlanningConfig().batch
 
 
 LUCK = 1_000_000
@@ -156,16 +271,14 @@ def test_a_lucky_measurement_is_found_out(
     once, again = (LUCK, {0}), (1, set(range(2, 9)))
     for looks, slow_down, (luck, repeats) in ((1, 1.2, once), (3, 1.2, again), (3, 1.0, once)):
         latency = LuckyOnce()
-        batches: list[Batch] = []
-        config = SMALL.model_copy(update={"looks": looks})
         device = SimulatedDevice(latency, slow_down)
         folder = tmp_path / f"{looks}-{slow_down}"
-        run = start(tasks[:1], hardware, folder, device, config=config)
-        run.run(48, on_batch=batches.append)
-        assert latency.seen.total() == run.trials == 48
+        run = start(tasks[:1], hardware, folder, device, config=evolving(looks=looks))
+        run.run(48)
+        assert latency.seen.total() == run.measured == 48
         best_s, best = run.searches[0].elite[0]
         assert analytic(tasks[0], best) == pytest.approx(luck * best_s)
-        origins = Counter(p.origin for batch in batches for p in batch.proposals)
+        origins = run.searches[0].history.origins
         assert origins[Origin.REPEATED] == sum(count - 1 for count in latency.seen.values())
         assert origins[Origin.REPEATED] in repeats
         assert max(latency.seen.values()) in ({2, 3} if max(repeats) else {1})
@@ -174,14 +287,15 @@ def test_a_lucky_measurement_is_found_out(
 def test_the_last_trials_go_to_what_was_measured_once(
     tasks: list[Task], hardware: Hardware, tmp_path: Path
 ) -> None:
-    config = SMALL.model_copy(update={"looks": 2})
+    config = evolving(looks=2)
     device = SimulatedDevice(analytic, slow_down=1.2)
     run = start(tasks[:2], hardware, tmp_path, device, config=config)
     run.run(24)
     looks = Counter(m.program.program_id for m in device.measured)
-    assert looks.total() == run.trials == 24
+    assert looks.total() == run.measured == 24
     assert [looks[s.elite[0][1].program_id] for s in run.searches] == [2, 2]
     resumed = start(tasks[:2], hardware, tmp_path, device, config=config)
+    resumed.run(24)
     assert [s.elite[0] for s in resumed.searches] == [s.elite[0] for s in run.searches]
     assert not any(search.is_unsure for search in resumed.searches)
 
@@ -219,7 +333,7 @@ def test_a_small_space_is_measured_to_its_end(hardware: Hardware, tmp_path: Path
     device = Recorder()
     run = start([task], hardware, tmp_path, device)
     assert run.run(10_000) == "every program of every task was measured"
-    assert run.trials == len(run.searches[0].measured) < 10_000
+    assert run.measured == len(run.searches[0].history.measured) < 10_000
     drawn = itertools.islice(DesignSpace(task).sample(0), 500)
     there_is = {structural_key(schedule.mod) for _, schedule in drawn if schedule is not None}
     assert set(device.code) == there_is
@@ -239,7 +353,7 @@ def test_a_share_goes_to_niches_that_were_measured_least(
 ) -> None:
     kinds = []
     for share in (0.0, 1.0):
-        config = SMALL.model_copy(update={"niches": share, "sketch_selection": False})
+        config = evolving(niches=share, sketch_selection=False)
         run = start(tasks[:1], hardware, tmp_path / str(share), config=config)
         run.run(96)
         visits = run.searches[0]._visits  # type: ignore[attr-defined]
@@ -259,7 +373,8 @@ def test_more_candidates_are_lowered_for_the_first_programs(
         return survivors(self, drafts, wanted)
 
     monkeypatch.setattr(SecondStage, "survivors", counted)
-    config = SMALL.model_copy(update={"batch": 8, "early_survivors": 3, "niches": 0.0})
+    config = evolving(early_survivors=3, niches=0.0)
+    config = config.model_copy(update={"planning": PlanningConfig(batch=8)})
     start(tasks[:1], hardware, tmp_path, config=config).run(48)
     assert asked_for[:5] == [24, 24, 24, 24, 16]
 
@@ -270,10 +385,10 @@ def test_batches_grow_with_what_was_measured(
     sizes = {}
     for growth in (0.25, 0.0):
         batches: list[Batch] = []
-        config = SMALL.model_copy(update={"growth": growth})
+        config = planning(growth=growth)
         run = start(tasks[:1], hardware, tmp_path / str(growth), config=config)
         run.run(100, on_batch=batches.append)
-        sizes[growth] = [len(batch.proposals) for batch in batches]
+        sizes[growth] = [len(batch.measurements) for batch in batches]
         assert sum(sizes[growth]) == 100
     assert sizes[0.25][:6] == [4, 4, 4, 4, 4, 5]
     assert max(sizes[0.25]) == 16
@@ -311,8 +426,8 @@ def test_a_settled_task_is_searched_while_it_is_built(
     diary = Diary(monkeypatch)
     run = start(tasks[:1], hardware, tmp_path, diary)
     run.run(64)
-    assert diary.in_turns() == 2 * 16 // run.config.batch - 1
-    assert run.trials == len({m.program.program_id for m in diary.measured}) == 64
+    assert diary.in_turns() == 2 * 16 // PlanningConfig().batch - 1
+    assert run.measured == len({m.program.program_id for m in diary.measured}) == 64
 
 
 def test_another_task_is_searched_meanwhile_unless_it_waits_for_help(
@@ -332,7 +447,7 @@ def test_nothing_is_proposed_ahead_if_it_is_not_wanted(
     tasks: list[Task], hardware: Hardware, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     diary = Diary(monkeypatch)
-    config = SMALL.model_copy(update={"ahead": False})
+    config = planning(ahead=False)
     start([tasks[0], tasks[2]], hardware, tmp_path, diary, config=config).run(48)
     assert diary.in_turns() == len(diary.entries)
 
@@ -343,7 +458,7 @@ def test_stops_when_little_is_to_be_gained(
     run = start(tasks[:1], hardware, tmp_path)
     reason = run.run(400, min_gain=0.1)
     assert "expected to gain" in reason
-    assert 8 < run.trials < 400
+    assert 8 < run.measured < 400
 
 
 def test_look_alikes_start_from_one_another(
@@ -351,12 +466,10 @@ def test_look_alikes_start_from_one_another(
 ) -> None:
     shares = []
     for diffusion in (True, False):
-        config = SMALL.model_copy(update={"diffusion": diffusion})
-        batches: list[Batch] = []
+        config = SMALL.model_copy(update={"relatives": RelativesConfig(diffusion=diffusion)})
         run = start(tasks[:2], hardware, tmp_path / str(diffusion), config=config)
-        run.run(48, on_batch=batches.append)
-        origins = [p.origin for batch in batches for p in batch.proposals]
-        shares.append(origins.count(Origin.DIFFUSED))
+        run.run(48)
+        shares.append(sum(s.history.origins[Origin.DIFFUSED] for s in run.searches))
     assert shares[0] > 0
     assert shares[1] == 0
 
@@ -364,35 +477,15 @@ def test_look_alikes_start_from_one_another(
 def test_without_a_bundle_a_model_guides_evolution_once_it_has_seen_enough(
     tasks: list[Task], hardware: Hardware, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = start(tasks[:1], hardware, tmp_path, config=SMALL.model_copy(update={"batch": 8}))
+    run = start(tasks[:1], hardware, tmp_path, config=planning(batch=8))
     (search,) = run.searches
     asked: list[int] = []
     score = RunModel.draft_scores
 
     def noted(model: RunModel, *arguments: Any) -> Any:
-        asked.append(len(search.measured))
+        asked.append(len(search.history.measured))
         return score(model, *arguments)
 
     monkeypatch.setattr(RunModel, "draft_scores", noted)
     run.run(48)
     assert asked and min(asked) >= 32
-
-
-@pytest.mark.parametrize("diversity", [0.0, 0.5])
-def test_batches_are_as_diverse_as_is_asked_for(
-    diversity: float,
-    tasks: list[Task],
-    hardware: Hardware,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[float] = []
-
-    def noted(*arguments: Any, diversity: float, **others: Any) -> list[int]:
-        asked.append(diversity)
-        return select_batch(*arguments, diversity=diversity, **others)
-
-    monkeypatch.setattr("costlib.search.evolution.search.select_batch", noted)
-    config = SMALL.model_copy(update={"diversity": diversity})
-    start(tasks[:1], hardware, tmp_path, config=config).run(8)
-    assert set(asked) == {diversity}

@@ -17,17 +17,20 @@ from costlib.hub import Bundle
 from costlib.measure.config import MeasureConfig
 from costlib.report.curve import best_so_far_s, draw_curve
 from costlib.tuning.compiled import CompiledNetwork
+from costlib.tuning.compiling import library_name
+from costlib.tuning.config import TuneConfig
 from costlib.tuning.database import RECORDS, WORKLOADS
 from costlib.tuning.memory import Memory
-from costlib.tuning.result import TuneProgress, TuneResult
-from costlib.tuning.run import TRIALS
-from costlib.tuning.run_folder import library_name
+from costlib.tuning.progress import TuneProgress
+from costlib.tuning.result import TuneResult
+from costlib.tuning.trials import TRIALS
 from costlib.tuning.tune import tune
 from costlib.tvm_compat import ms, relax, tvm
 from costlib.workloads import load_network
 from costlib.workloads.layout import best_block
 
 QUICK = MeasureConfig(repeats=1, repeat_secs=0.001, max_retakes=0)
+CONFIG = TuneConfig(measure=QUICK)
 SOURCE = "dense 64 64 64 bias=1 relu=1"
 
 
@@ -47,7 +50,7 @@ def run(
         trials=6,
         bundle=bundle,
         hardware=hardware,
-        config=QUICK,
+        config=CONFIG,
         on_progress=note,
     )
     return result, out, stages
@@ -110,7 +113,7 @@ def test_a_run_is_resumed_when_asked(bundle: Bundle, hardware: Hardware, tmp_pat
             trials=trials,
             bundle=bundle,
             hardware=hardware,
-            config=QUICK,
+            config=CONFIG,
             seed=seed,
             resume=resume,
         )
@@ -134,11 +137,9 @@ def test_two_networks_at_once(bundle: Bundle, hardware: Hardware, tmp_path: Path
         other,
         out=tmp_path / "run",
         trials=6,
-        objective="speedup",
         bundle="none",
         hardware=hardware,
-        config=QUICK,
-        memory=tmp_path / "memory",
+        config=TuneConfig(objective="speedup", memory=tmp_path / "memory", measure=QUICK),
     )
     assert [network.network for network in result.networks] == [SOURCE, other]
     assert result.bundle == "none"
@@ -162,8 +163,7 @@ def test_the_faster_layout_is_compiled(bundle: Bundle, hardware: Hardware, tmp_p
         trials=12,
         bundle=bundle,
         hardware=hardware,
-        config=QUICK,
-        try_layouts=True,
+        config=TuneConfig(layouts=True, measure=QUICK),
     )
     versions = {source, f"{source}+nhwc", f"{source}+{best_block(hardware)}"}
     assert {name for task in result.tasks for name in task.calls} == versions | {SOURCE}
@@ -181,16 +181,15 @@ def test_the_faster_layout_is_compiled(bundle: Bundle, hardware: Hardware, tmp_p
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"objective": "fast"}, "no objective is called 'fast'"),
         ({"objective": "requirement"}, "takes 1 required latencies"),
-        ({"required_s": [1.0]}, "takes no required latency"),
+        ({"required_s": (1.0,)}, "takes no required latency"),
     ],
 )
 def test_settings_that_make_no_sense(
     tmp_path: Path, bundle: Bundle, settings: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        tune(SOURCE, out=tmp_path / "run", bundle=bundle, **settings)
+        tune(SOURCE, out=tmp_path / "run", bundle=bundle, config=TuneConfig(**settings))
 
 
 @pytest.mark.parametrize("trials", [0, -3])

@@ -15,21 +15,25 @@ from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
+from pydantic import Field
 
 from costlib.arrays import Floats, Integers
 from costlib.features.batch import FeatureBatch, join
-from costlib.generator.generate import Writer
+from costlib.generator.writer import Writer
+from costlib.hardware import Hardware
 from costlib.identity import content_id
 from costlib.measure.measurement import Measurement
 from costlib.schema import Origin
-from costlib.search.evolution.batch_selection import select_batch
 from costlib.search.evolution.second_stage import Draft, SecondStage
+from costlib.search.evolution.selection import select_batch
 from costlib.search.evolution.sketch_choice import SketchChoice
-from costlib.search.strategy import Prior, Proposal, Strategy
+from costlib.search.run_model import RunModel
+from costlib.search.strategy import Prior, Proposal, Strategy, StrategyConfig
 from costlib.sketch_pool import SketchPool
 from costlib.space.diffusion import RULES, diffuse
 from costlib.space.program import Program
 from costlib.space.vectors import sketch_vectors
+from costlib.workloads.task import Task
 
 _ELITE = 16
 """Measured programs that every population starts with."""
@@ -69,12 +73,61 @@ class _Ranked(NamedTuple):
     vector: Integers
 
 
+class EvolutionConfig(StrategyConfig):
+    """Settings of :class:`EvolutionarySearch`.
+
+    Attributes
+    ----------
+    population, generations
+        Vectors of decisions that evolve, and how often they are replaced.
+    survivors, early_survivors
+        So many candidates are lowered, and scored by the exact model, for each that is measured;
+        and for each of a task's first 32, which have little else to go by.
+    crossover
+        Share of the children that have two parents. Off by default: it gained nothing that can be
+        told from noise (``tools/results/search.json``, ``tools/results/variants.json``).
+    epsilon
+        Share of a batch that is drawn at random.
+    niches
+        Share of the rounds, while nothing better is found, that measure the best of other kinds of
+        programs, those first that were measured least: a model that is wrong about one finds out.
+    sketch_selection
+        Explore all sketches, then keep mostly to the best one; otherwise all alike, always.
+    """
+
+    population: int = Field(512, ge=8)
+    generations: int = Field(4, ge=0)
+    survivors: int = Field(2, ge=1)
+    early_survivors: int = Field(8, ge=1)
+    crossover: float = Field(0.0, ge=0, le=1)
+    epsilon: float = Field(0.1, ge=0, le=1)
+    niches: float = Field(0.5, ge=0, le=1)
+    sketch_selection: bool = True
+
+    def start(self, task: Task, hardware: Hardware, model: RunModel, seed: int = 0) -> Strategy:
+        """Begin an evolution."""
+        return EvolutionarySearch(task, hardware, model, self, seed)
+
+
 class EvolutionarySearch(Strategy):
-    """Ansor's evolution with the parts of :class:`costlib.search.config.SearchConfig`."""
+    """Ansor's evolution, guided by the models of a run."""
+
+    _config: EvolutionConfig
 
     @cached_property
     def _pools(self) -> dict[str, SketchPool]:
-        return {}
+        """Candidates of each sketch; random programs show what decisions there are."""
+        found = sketch_vectors(self.space, self._first_seed(), self._chosen_elsewhere)
+        encoder = self._encoder
+        return {
+            name: SketchPool(vectors, encoder.sketches[name], encoder.context)
+            for name, vectors in found.items()
+        }
+
+    @cached_property
+    def _chosen_elsewhere(self) -> list[Program]:
+        """Programs that were recalled: they may have decisions that no random one has."""
+        return []
 
     @cached_property
     def _second(self) -> SecondStage:
@@ -87,7 +140,7 @@ class EvolutionarySearch(Strategy):
 
     @cached_property
     def _choice(self) -> SketchChoice:
-        return SketchChoice(list(self._encoders))
+        return SketchChoice(list(self._encoder.sketches))
 
     def propose(
         self, count: int, priors: Sequence[Prior] = (), elsewhere: bool | None = None
@@ -98,10 +151,9 @@ class EvolutionarySearch(Strategy):
         then in a search that stands still.
         """
         rng = self._rng()
-        self._explore()
         inherited = _in_turns(self._fitted(priors, rng), self._written())
         if elsewhere is None:
-            stalled = bool(self.elite) and self._standings.stands() >= _STALLED
+            stalled = bool(self.elite) and self.history.stands() >= _STALLED
             elsewhere = stalled and rng.random() < self._config.niches
         survivors_each = (
             self._config.early_survivors if self._is_early() else self._config.survivors
@@ -122,26 +174,11 @@ class EvolutionarySearch(Strategy):
         if not self.elite:
             chosen = _best_inherited(survivors, scores, round(_INHERITED * count))
         rest = np.array([i for i in range(len(survivors)) if i not in chosen], "int64")
-        more = select_batch(
-            scores[rest],
-            _table([survivors[i] for i in rest]),
-            count - len(chosen),
-            rng,
-            uncertainty=self._uncertainty([survivors[i] for i in rest]),
-            diversity=self._config.diversity,
-            epsilon=self._config.epsilon,
-        )
-        return [survivors[i] for i in [*chosen, *(int(rest[i]) for i in more)]]
+        more = select_batch(scores[rest], count - len(chosen), rng, self._config.epsilon)
+        return [survivors[i] for i in [*chosen, *rest[more].tolist()]]
 
     def _is_early(self) -> bool:
-        return len(self.measured) < _EARLY
-
-    def _uncertainty(self, proposals: Sequence[Proposal]) -> Floats | None:
-        """How far scores may be off, as far as the search is optimistic about that."""
-        if not (proposals and self._config.optimism):
-            return None
-        statements = join([proposal.statements for proposal in proposals])
-        return self._config.optimism * self._model.uncertainty(self._number, statements)
+        return len(self.history.measured) < _EARLY
 
     def begin(self, proposals: Sequence[Proposal]) -> None:
         """Note what is being measured, its code too."""
@@ -160,16 +197,9 @@ class EvolutionarySearch(Strategy):
                 self._visits[program.sketch_id, niche] += 1
 
     def recall(self, measurements: Sequence[Measurement]) -> None:
-        """Take up what an earlier session of the run has measured."""
-        self._explore([measurement.program for measurement in measurements])
+        """Take up programs that somebody else has chosen and measured, before any are proposed."""
+        self._chosen_elsewhere.extend(measurement.program for measurement in measurements)
         super().recall(measurements)
-
-    def _explore(self, known: Sequence[Program] = ()) -> None:
-        """Look at some random programs, once, to learn what decisions there are."""
-        if self._pools:
-            return
-        for name, vectors in sketch_vectors(self.space, self._first_seed(), known).items():
-            self._pools[name] = SketchPool(vectors, self._encoders[name], self._context)
 
     @cached_property
     def _reservoir(self) -> list[tuple[Draft, FeatureBatch]]:
@@ -193,7 +223,7 @@ class EvolutionarySearch(Strategy):
 
     def _written(self) -> list[Draft]:
         """Written programs that were not measured, the best by the model of schedules first."""
-        drafts = [one for one in self._reservoir if self._second.is_open(one[0].program)]
+        drafts = [one for one in self._reservoir if self.is_open(one[0].program)]
         if not drafts:
             return []
         schedules = join([schedule for _, schedule in drafts])
@@ -219,7 +249,7 @@ class EvolutionarySearch(Strategy):
                 continue
             vector = diffuse(prior.decisions, pool.vectors, rule, rng)
             program = pool.vectors.decode(vector[None])[0]
-            if program.program_id not in seen and self._second.is_open(program):
+            if program.program_id not in seen and self.is_open(program):
                 seen.add(program.program_id)
                 yield Draft(pool, vector, program, Origin.DIFFUSED)
 
@@ -268,7 +298,7 @@ class EvolutionarySearch(Strategy):
 
     def _draft_of(self, one: _Ranked) -> Draft | None:
         (program,) = one.pool.vectors.decode(one.vector[None])
-        if not self._second.is_open(program):
+        if not self.is_open(program):
             return None
         return Draft(one.pool, one.vector, program, Origin.EVOLVED)
 
@@ -286,7 +316,7 @@ class EvolutionarySearch(Strategy):
         for pool in self._pools.values():
             vectors = pool.vectors.random(self._config.population, rng)
             for vector, program in zip(vectors, pool.vectors.decode(vectors), strict=True):
-                if self._second.is_open(program):
+                if self.is_open(program):
                     yield Draft(pool, vector, program, Origin.RANDOM)
 
 
@@ -305,15 +335,3 @@ def _best_inherited(survivors: Sequence[Proposal], scores: Floats, count: int) -
     inherited = (Origin.DIFFUSED, Origin.GENERATED)
     order = np.argsort(-scores, kind="stable")
     return [int(i) for i in order if survivors[i].origin in inherited][:count]
-
-
-def _table(proposals: Sequence[Proposal]) -> Integers:
-    """Number the decisions of programs, column by column, sketches apart."""
-    rows = [
-        [p.candidate.program.sketch_id, *map(repr, p.candidate.program.decisions)]
-        for p in proposals
-    ]
-    width = max((len(row) for row in rows), default=0)
-    columns = [[row[i] if i < len(row) else "" for row in rows] for i in range(width)]
-    numbered = [np.unique(column, return_inverse=True)[1] for column in columns]
-    return np.stack(numbered, axis=1) if numbered else np.zeros((len(rows), 0), "int64")

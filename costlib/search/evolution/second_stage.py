@@ -40,12 +40,6 @@ class SecondStage:
     def __init__(self, search: Strategy) -> None:
         self._search = search
         self._measured_code: set[int] = set()
-        self._refused: set[str] = set()
-
-    def is_open(self, program: Program) -> bool:
-        """Whether it was not measured and, as far as is known, is valid and new as code."""
-        name = program.program_id
-        return name not in self._search.measured and name not in self._refused
 
     def survivors(self, drafts: Iterator[Draft], wanted: int) -> list[Proposal]:
         """Lower drafts until enough pass the postprocessors, and score them exactly.
@@ -64,7 +58,7 @@ class SecondStage:
             for draft, schedule in zip(some, schedules, strict=True):
                 code = None if schedule is None else structural_key(schedule.mod)
                 if code is None or code in self._measured_code:
-                    self._refused.add(draft.program.program_id)
+                    self._search.refused.add(draft.program.program_id)
                 else:
                     passed.setdefault(code, (Candidate(draft.program, schedule), draft.origin))
         return self._search.proposals(list(passed.values()))

@@ -6,8 +6,9 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from costlib.schema import Origin
-from costlib.search.config import SearchConfig
 from costlib.search.strategy import Proposal, Strategy
 from costlib.search.tasks.relatives import Relatives
 from costlib.search.tasks.scheduler import TaskScheduler
@@ -22,6 +23,25 @@ _LARGEST = 4
 """How many times as large as its first ones a task's batches become."""
 
 
+class PlanningConfig(BaseModel):
+    """Settings of :class:`Planner`.
+
+    Attributes
+    ----------
+    batch, growth
+        Programs of a task that are measured between two rounds of search: so many, or this share of
+        those that were measured before, if that is more; at most four times as many.
+    ahead
+        Propose a batch while the one before it is built.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    batch: int = Field(4, ge=1)
+    growth: float = Field(0.25, ge=0)
+    ahead: bool = True
+
+
 class Plan(NamedTuple):
     """A batch that is to be measured.
 
@@ -29,12 +49,15 @@ class Plan(NamedTuple):
     ----------
     task, proposals
         Index of the task, and programs of it.
+    refused
+        Ids of programs that were refused while these were looked for.
     search_s
         Seconds spent on proposing them while nothing else went on.
     """
 
     task: int
     proposals: Sequence[Proposal]
+    refused: Sequence[str] = ()
     search_s: float = 0.0
 
 
@@ -58,7 +81,7 @@ class Planner:
         searches: Sequence[Strategy],
         scheduler: TaskScheduler,
         relatives: Relatives,
-        config: SearchConfig,
+        config: PlanningConfig,
     ) -> None:
         self._searches = searches
         self._scheduler = scheduler
@@ -78,22 +101,22 @@ class Planner:
         """
         started = time.perf_counter()
         while True:
-            unsure = self._unsure()
+            unsure, open_tasks = self._unsure(), self._open()
             closing = left <= min(len(unsure), _kept(trials))
-            choice = self._scheduler.choose(unsure if closing else self._open())
+            choice = self._scheduler.choose(unsure if closing else open_tasks)
             if choice is None:
                 return "every program of every task was measured"
-            if choice.gain < min_gain and not closing:
-                return (
-                    f"another batch is expected to gain {choice.gain:.2%}, less than {min_gain:.2%}"
-                )
+            if not (closing or choice.promises(min_gain)):
+                return _too_little(choice.gain, min_gain)
+            known = set(self._searches[choice.task].refused)
             if closing:
                 proposals = self._searches[choice.task].best()
             else:
                 fresh = left - min(len({*unsure, choice.task}), _kept(trials))
                 proposals = self._batch(choice.task, max(fresh, 1))
             if proposals:
-                return Plan(choice.task, proposals, time.perf_counter() - started)
+                search_s = time.perf_counter() - started
+                return Plan(choice.task, proposals, self._refused(choice.task, known), search_s)
 
     def ahead(self, current: Plan, trials: int, left: int, min_gain: float) -> Plan | None:
         """Plan what is measured after ``current`` before it is known how that comes out.
@@ -114,12 +137,15 @@ class Planner:
             return None
         waiting = [task for task in self._open() if not self._learns(task, current.task)]
         choice = self._scheduler.choose(waiting)
-        if choice is None or choice.gain < min_gain:
+        if choice is None or not choice.promises(min_gain):
             return None
+        known = set(self._searches[choice.task].refused)
         maybe_unsure = {*self._unsure(), choice.task, current.task}
         fresh = left - len(current.proposals) - min(len(maybe_unsure), _kept(trials))
         proposals = self._batch(choice.task, fresh, current) if fresh > 0 else []
-        return Plan(choice.task, proposals) if proposals else None
+        if not proposals:
+            return None
+        return Plan(choice.task, proposals, self._refused(choice.task, known))
 
     def _learns(self, task: int, current: int) -> bool:
         """Whether a task's next batch should wait for what is being measured of ``current``.
@@ -128,7 +154,7 @@ class Planner:
         """
         search = self._searches[task]
         if task == current:
-            return len(search.measured) < _SETTLED
+            return len(search.history.measured) < _SETTLED
         return not search.elite and self._relatives.help(task, current)
 
     def _batch(self, task: int, most: int, current: Plan | None = None) -> list[Proposal]:
@@ -136,7 +162,7 @@ class Planner:
         it has been searched.
         """
         search, config = self._searches[task], self._config
-        grown = min(int(config.growth * len(search.measured)), _LARGEST * config.batch)
+        grown = min(int(config.growth * len(search.history.measured)), _LARGEST * config.batch)
         count = min(max(config.batch, grown), most)
         at_it = current is not None and current.task == task and _has_repeated(current)
         proposals = [] if at_it else search.repeated()
@@ -144,11 +170,20 @@ class Planner:
             proposals += search.propose(fresh, self._relatives.priors(task))
         return proposals
 
+    def _refused(self, task: int, known: set[str]) -> list[str]:
+        return sorted(self._searches[task].refused - known)
+
     def _unsure(self) -> list[int]:
         return [task for task in self._order if self._searches[task].is_unsure]
 
     def _open(self) -> list[int]:
         return [task for task in self._order if not self._searches[task].exhausted]
+
+
+def _too_little(gain: float, min_gain: float) -> str:
+    if not gain:
+        return "nothing more is to be gained"
+    return f"another batch is expected to gain {gain:.2%}, less than {min_gain:.2%}"
 
 
 def _kept(trials: int) -> int:

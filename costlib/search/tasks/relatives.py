@@ -5,12 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict
 
 from costlib.hub.priors import PriorBank, flat_extents, similarity
 from costlib.search.strategy import PRIORS, Prior, Strategy
 
 _HANDED_ON = 2
 """Programs that a task hands to each that is like it."""
+
+
+class RelativesConfig(BaseModel):
+    """Settings of :class:`Relatives`.
+
+    Attributes
+    ----------
+    diffusion
+        Start from the programs of look-alike tasks of the same run.
+    bank
+        Start from the bundle's prior bank, and from the memory of earlier runs.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    diffusion: bool = True
+    bank: bool = True
 
 
 class Relatives:
@@ -22,16 +40,19 @@ class Relatives:
         The search of each task.
     banks
         Good programs of other runs.
-    diffusion
-        Whether tasks of the run hand on what they found.
+    config
+        Which of them to make use of.
     """
 
     def __init__(
-        self, searches: Sequence[Strategy], banks: Sequence[PriorBank], diffusion: bool
+        self,
+        searches: Sequence[Strategy],
+        banks: Sequence[PriorBank] = (),
+        config: RelativesConfig | None = None,
     ) -> None:
+        self._config = config or RelativesConfig()
         self._searches = searches
-        self._banks = banks
-        self._diffusion = diffusion
+        self._banks = banks if self._config.bank else ()
         shapes = [[shape for _, shape in search.task.arguments] for search in searches]
         self._extents = [flat_extents(one) for one in shapes]
 
@@ -67,7 +88,7 @@ class Relatives:
 
     def help(self, one: int, other: int) -> bool:
         """Whether a task is handed programs of another."""
-        return self._diffusion and self._alike(one, other)
+        return self._config.diffusion and self._alike(one, other)
 
     def _alike(self, one: int, other: int) -> bool:
         if one == other:

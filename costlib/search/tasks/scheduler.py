@@ -51,6 +51,10 @@ class Choice(NamedTuple):
     task: int
     gain: float
 
+    def promises(self, min_gain: float) -> bool:
+        """Whether the gain is one, and at least so much."""
+        return self.gain > 0 and self.gain >= min_gain
+
 
 class TaskScheduler:
     """Divides trials among the tasks of one or several networks.

@@ -1,0 +1,45 @@
+"""Settings of a tuning run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from costlib.measure.config import MeasureConfig
+from costlib.search.config import SearchConfig
+from costlib.search.tasks.scheduler import Objective
+
+
+class TuneConfig(BaseModel):
+    """What a tuning run is to reach, and how.
+
+    Attributes
+    ----------
+    objective, required_s
+        What to make small, see :class:`costlib.search.tasks.scheduler.TaskScheduler`; seconds that
+        each network is required to take at most, for the objective ``"requirement"``.
+    min_gain
+        Stop when another batch is expected to lower the objective by less than this share.
+    layouts
+        Tune each network with convolutions in NHWC and in blocks of channels as well, and compile
+        whichever turns out fastest; most of the trials go to that one.
+    memory
+        A folder that keeps the best programs of all runs that are given it; they are priors of the
+        next.
+    measure
+        Repeats, limits and racing.
+    search
+        How programs are proposed.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    objective: Objective = "sum"
+    required_s: tuple[Annotated[float, Field(gt=0)], ...] = ()
+    min_gain: float = 0.0
+    layouts: bool = False
+    memory: Path | None = None
+    measure: MeasureConfig = MeasureConfig()
+    search: SearchConfig = SearchConfig()

@@ -1,0 +1,158 @@
+"""What a run keeps from session to session: whose it is, its trials, and what its tasks were.
+
+All of this is settled before anything is timed: which dataset measurements go to, which state of
+the machine they are corrected to, and, once they were timed untuned, which tasks are tuned. A
+session that goes on with a run finds these as they were.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from costlib.errors import InputError
+from costlib.files import storage_errors, write_json
+from costlib.hardware import Hardware
+from costlib.measure.measurer import Measurer
+from costlib.tuning.trials import Trials
+from costlib.tuning.untuned import untuned_latencies, worth_tuning
+from costlib.workloads.task import Task
+
+RUN = "run.json"
+TASKS = "tasks.json"
+
+
+class Baseline(BaseModel):
+    """A run's tasks before it began.
+
+    Attributes
+    ----------
+    untuned_s
+        Seconds of each task's unscheduled program, by workload id; ``None`` if it does not run.
+    chosen
+        Workload ids of the tasks that are tuned.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    untuned_s: dict[str, float | None]
+    chosen: tuple[str, ...]
+
+
+class Session:
+    """A run's folder while somebody is at work in it.
+
+    Parameters
+    ----------
+    folder
+        The folder; made if it does not exist.
+    networks, hardware, seed
+        What the run is of; another session must say the same.
+    resume
+        Whether it may be a run already.
+
+    Attributes
+    ----------
+    trials
+        The measurements.
+
+    Raises
+    ------
+    InputError
+        The folder holds a run and ``resume`` is not given, or it holds another run.
+    StorageError
+        It cannot be written.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        networks: Sequence[str],
+        hardware: Hardware,
+        seed: int,
+        *,
+        resume: bool = False,
+    ) -> None:
+        self.folder = folder
+        self.hardware = hardware
+        settings = {
+            "networks": list(networks),
+            "hardware_id": hardware.hardware_id,
+            "seed": seed,
+        }
+        _claim(folder, settings, resume)
+        self.trials = Trials(folder, hardware, seed)
+
+    def baseline(self, tasks: Sequence[Task], measurer: Measurer, trials: int) -> Baseline:
+        """Time tasks that were not timed yet, and choose those that are worth tuning.
+
+        A task that was chosen once stays so; a larger budget may add others.
+
+        Parameters
+        ----------
+        tasks
+            All tasks of the networks.
+        measurer
+            Times them, corrected to the state of the machine that the run refers to.
+        trials
+            Programs to measure in all.
+        """
+        measurer.reference = self.trials.keep_reference(measurer.reference)
+        earlier = self._earlier()
+        known = dict(earlier.untuned_s)
+        missing = [task for task in tasks if task.workload_id not in known]
+        for task, latency_s in zip(missing, untuned_latencies(missing, measurer), strict=True):
+            known[task.workload_id] = latency_s
+        untuned_s = [known[task.workload_id] for task in tasks]
+        worth = worth_tuning(tasks, untuned_s, self.hardware, trials)
+        names = {*earlier.chosen, *(tasks[number].workload_id for number in worth)}
+        baseline = Baseline(untuned_s=known, chosen=_in_order(tasks, names))
+        if baseline != earlier:
+            write_json(self.folder / TASKS, baseline.model_dump(mode="json"))
+        return baseline
+
+    def _earlier(self) -> Baseline:
+        """What an earlier session noted; nothing if none has, or if that is damaged.
+
+        Tasks that were measured are tuned ones, whatever a costlib noted that knew no better.
+        """
+        measured = self.trials.dataset.scan().select("workload_id").unique().collect()
+        try:
+            found = Baseline.model_validate_json((self.folder / TASKS).read_bytes())
+        except (OSError, ValidationError):
+            found = Baseline(untuned_s={}, chosen=())
+        chosen = {*found.chosen, *measured["workload_id"]}
+        return found.model_copy(update={"chosen": tuple(sorted(chosen))})
+
+
+def _in_order(tasks: Sequence[Task], names: Iterable[str]) -> tuple[str, ...]:
+    wanted = set(names)
+    return tuple(task.workload_id for task in tasks if task.workload_id in wanted)
+
+
+def _claim(folder: Path, settings: dict[str, Any], resume: bool) -> None:
+    """Note what a folder is a run of, or see whether it is this run."""
+    file = folder / RUN
+    with storage_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        text = file.read_text() if file.exists() else None
+    if text is None:
+        write_json(file, settings)
+        return
+    if not resume:
+        raise InputError(
+            f"{folder} holds a run; --resume goes on with it, or choose another folder"
+        )
+    try:
+        noted = json.loads(text)
+    except ValueError:
+        noted = None
+    if noted != settings:
+        raise InputError(
+            f"{folder} holds a run of {' '.join(text.split())}, not of {json.dumps(settings)}; "
+            "choose another folder"
+        )
