@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from costlib.search.standings import Standings
 
 from costlib.hardware import Hardware
 from costlib.hub.bundle import Bundle
 from costlib.measure.measurer import Measurer
-from costlib.metaschedule.measuring import Builder, Runner
+from costlib.metaschedule import Builder, Runner
 from costlib.search.config import SearchConfig
-from costlib.search.standings import Standings
 from costlib.search.tasks.scheduler import TaskScheduler
 from costlib.tuning.run import Batch, TuningRun
 from costlib.tvm_compat import ms

@@ -1,11 +1,4 @@
-"""A pretrained bundle as a drop-in MetaSchedule cost model.
-
-For people who keep their own tuning script::
-
-    from costlib.metaschedule.cost_model import PretrainedCostModel
-
-    ms.tune_tasks(..., cost_model=PretrainedCostModel(costlib.load_pretrained()))
-"""
+"""A pretrained bundle as a cost model of MetaSchedule."""
 
 from __future__ import annotations
 
@@ -19,6 +12,7 @@ from costlib.features.batch import FeatureBatch, join
 from costlib.features.lowered import lowered_batch
 from costlib.hardware import Hardware
 from costlib.hub.bundle import Bundle
+from costlib.metaschedule.results import latency_s
 from costlib.models.residual import CorrectedModel
 from costlib.tvm_compat import ms
 from costlib.tvm_compat.api import derived_object, estimate_flops, structural_key
@@ -56,17 +50,14 @@ class PretrainedCostModel(ms.cost_model.PyCostModel):  # type: ignore[misc]
 
     def update(self, context: Any, candidates: list[Any], results: list[Any]) -> None:
         """Take up measurements and refit the correction; failed ones are left out."""
-        measured = [
-            (candidate, float(np.mean([float(s) for s in result.run_secs])))
-            for candidate, result in zip(candidates, results, strict=True)
-            if result.run_secs is not None and result.error_msg is None
-        ]
+        seconds = [(c, latency_s(result)) for c, result in zip(candidates, results, strict=True)]
+        measured = [(candidate, found_s) for candidate, found_s in seconds if found_s is not None]
         if not measured:
             return
         self._batches.append(self._features(context, [candidate for candidate, _ in measured]))
         key = structural_key(context.mod)
         number = self._task_numbers.setdefault(key, len(self._task_numbers))
-        self._latency_s += [latency_s for _, latency_s in measured]
+        self._latency_s += [found_s for _, found_s in measured]
         self._groups += [number] * len(measured)
         self._refit()
 
@@ -101,8 +92,8 @@ class PretrainedCostModel(ms.cost_model.PyCostModel):  # type: ignore[misc]
         self._refit()
 
     def _refit(self) -> None:
-        latency_s = np.asarray(self._latency_s)
-        self._model.refit(join(self._batches), latency_s, np.asarray(self._groups))
+        measured_s, groups = np.asarray(self._latency_s), np.asarray(self._groups)
+        self._model.refit(join(self._batches), measured_s, groups)
 
     def _features(self, context: Any, candidates: list[Any]) -> FeatureBatch:
         key = structural_key(context.mod)

@@ -8,7 +8,7 @@ import pytest
 
 from costlib.hardware import Hardware
 from costlib.hub import Bundle
-from costlib.metaschedule.cost_model import PretrainedCostModel
+from costlib.metaschedule import PretrainedCostModel
 from costlib.space.design_space import DesignSpace
 from costlib.tvm_compat import ms
 from costlib.workloads import Task

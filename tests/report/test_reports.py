@@ -9,7 +9,7 @@ import pytest
 
 from costlib.cli.app import run as run_command
 from costlib.errors import CostlibError, InputError, UnknownNameError
-from costlib.metaschedule.measuring import Builder, Runner
+from costlib.metaschedule import Builder, Runner
 from costlib.report import report
 from costlib.report.page import Fold, Page, Table, render, save_page
 from costlib.tuning.tune import tune

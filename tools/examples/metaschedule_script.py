@@ -9,8 +9,7 @@ import tempfile
 from typing import Any
 
 import costlib
-from costlib.metaschedule.cost_model import PretrainedCostModel
-from costlib.metaschedule.measuring import Builder, Runner
+from costlib.metaschedule import Builder, PretrainedCostModel, Runner
 from costlib.tvm_compat import ms, tvm
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from costlib.hardware import Hardware
 from costlib.hub import Bundle
 from costlib.measure.config import MeasureConfig
-from costlib.metaschedule.cost_model import PretrainedCostModel
-from costlib.metaschedule.measuring import Builder, Runner
+from costlib.metaschedule import Builder, PretrainedCostModel, Runner
 from costlib.tvm_compat import ms
 from costlib.workloads import Task, load_network, prepare_network
 

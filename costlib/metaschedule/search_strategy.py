@@ -1,26 +1,17 @@
-"""costlib's search as a drop-in for MetaSchedule: ``search_strategy=`` and ``task_scheduler=``.
-
-For people who keep their own tuning script::
-
-    strategy = SearchStrategy(costlib.load_pretrained())
-    contexts = [ms.TuneContext(mod, target, search_strategy=strategy.clone(), ...) for ...]
-    ms.tune_tasks(tasks=contexts, ..., task_scheduler=GradientScheduler())
-"""
+"""costlib's search as a search strategy of MetaSchedule."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from costlib.hardware import Hardware
 from costlib.hub.bundle import Bundle
 from costlib.measure.measurement import Measurement
+from costlib.metaschedule.results import latency_s
 from costlib.schema import Status
 from costlib.search.config import SearchConfig
 from costlib.search.run_model import RunModel
 from costlib.search.strategy import Prior, Proposal, Strategy
-from costlib.search.tasks.scheduler import Objective, TaskScheduler
 from costlib.tvm_compat import ms
 from costlib.tvm_compat.api import derived_object
 from costlib.workloads.task import Task
@@ -116,56 +107,7 @@ class SearchStrategy(ms.search_strategy.PySearchStrategy):  # type: ignore[misc]
         return [] if bank is None or self._search.elite else self._search.priors_in(bank)
 
 
-@derived_object
-class GradientScheduler(ms.task_scheduler.PyTaskScheduler):  # type: ignore[misc]
-    """Ansor's task scheduler with its objectives, see :class:`TaskScheduler`.
-
-    Parameters
-    ----------
-    objective
-        ``"sum"`` or ``"early-stop"``: what can be said of the tasks of one network.
-    """
-
-    def __init__(self, objective: Objective = "sum") -> None:
-        super().__init__()
-        self._objective = objective
-        self._scheduler: TaskScheduler | None = None
-        self._best_s: dict[int, float] = {}
-        self._running: int | None = None
-
-    def next_task_id(self) -> int:
-        """Choose the next task; -1 if all are done."""
-        outer = self._outer()
-        records = list(outer.tasks_)
-        if self._scheduler is None:
-            weights = np.array([[float(record.task_weight) for record in records]])
-            flops = [float(record.flop) for record in records]
-            self._scheduler = TaskScheduler(weights, self._objective, flops=flops)
-        if self._running is not None:
-            self._note(self._running, outer.join_running_task(self._running))
-        open_tasks = [i for i, record in enumerate(outer.tasks_) if not record.is_terminated]
-        choice = self._scheduler.choose(open_tasks)
-        self._running = None if choice is None else choice.task
-        return -1 if choice is None else choice.task
-
-    def _note(self, task: int, results: Any) -> None:
-        """Note the best latency of a task after a batch; an empty one says nothing."""
-        found = [_seconds(result) for result in results or []]
-        best = min([s for s in found if s is not None], default=None)
-        if best is not None:
-            self._best_s[task] = min(best, self._best_s.get(task, best))
-        if found and self._scheduler is not None:
-            self._scheduler.observe(task, self._best_s.get(task))
-
-
 def _measurement(proposal: Proposal, result: Any) -> Measurement:
-    latency_s = _seconds(result)
-    status = Status.RUN_ERROR if latency_s is None else Status.OK
-    return Measurement(proposal.candidate.program, status, latency_s=latency_s)
-
-
-def _seconds(result: Any) -> float | None:
-    """Return the latency of a runner's result, ``None`` if it failed."""
-    if result.run_secs is None or result.error_msg is not None:
-        return None
-    return float(np.mean([float(s) for s in result.run_secs]))
+    measured_s = latency_s(result)
+    status = Status.RUN_ERROR if measured_s is None else Status.OK
+    return Measurement(proposal.candidate.program, status, latency_s=measured_s)

@@ -9,8 +9,7 @@ import pytest
 from costlib.hardware import Hardware
 from costlib.hub import Bundle
 from costlib.measure.config import MeasureConfig
-from costlib.metaschedule.measuring import Builder, Runner
-from costlib.metaschedule.searching import GradientScheduler, SearchStrategy
+from costlib.metaschedule import Builder, GradientScheduler, Runner, SearchStrategy
 from costlib.search.config import SearchConfig
 from costlib.search.evolution.search import EvolutionConfig
 from costlib.tvm_compat import ms
