@@ -77,7 +77,7 @@ def test_a_library_that_does_not_run_is_an_error(
 ) -> None:
     broken = tmp_path / "broken.so"
     broken.write_bytes(b"no library")
-    with pytest.raises(MeasureError, match="broken.so does not run"):
+    with pytest.raises(MeasureError, match=r"broken\.so does not run"):
         compare(load_network(SOURCE), libraries[SOURCE], broken, measurer, 0)
 
 
