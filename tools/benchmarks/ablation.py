@@ -15,49 +15,19 @@ from tools.benchmarks.cases import Case
 from tools.benchmarks.held_out import heaviest, tunable
 from tools.benchmarks.race import Arm
 from tools.benchmarks.sides import ours
-
-TRIALS = 48
-SEEDS = (0, 1)
-DIFFUSION_TRIALS = 16
-DIFFUSION_NETWORKS = ("bert_tiny", "mobilenet_v2")
-PLAIN = SearchConfig(
-    growth=0,
-    ahead=False,
-    early_survivors=2,
-    crossover=0,
-    diversity=0,
-    draft=False,
-    directions=False,
-    sketch_selection=False,
-    diffusion=False,
-    bank=False,
-    correction=False,
-    generator=False,
-    looks=1,
-    niches=0,
+from tools.evidence.protocol import (
+    ABLATION_TRIALS,
+    COLD,
+    DIFFUSION,
+    DIFFUSION_TRIALS,
+    FULL,
+    OF_A_BUNDLE,
+    PARTS,
+    PLAIN,
 )
-FULL = SearchConfig(crossover=0.2, directions=True)
-"""The default, and what the ablation has switched off since."""
-COLD = SearchConfig(crossover=0.2, diversity=0.5)
-"""The full search without a bundle, as it was when its parts were first raced."""
-PARTS: dict[str, dict[str, Any]] = {
-    "crossover": {"crossover": 0.2},
-    "diversity": {"diversity": 0.2},
-    "draft": {"draft": True},
-    "directions": {"directions": True},
-    "sketch selection": {"sketch_selection": True},
-    "bank": {"bank": True},
-    "correction": {"correction": True},
-    "generator": {"generator": True},
-    "looks": {"looks": 3},
-    "niches": {"niches": 0.5},
-    "early survivors": {"early_survivors": 8},
-    "growing batches": {"growth": 0.25},
-    "proposing ahead": {"ahead": True},
-}
-OF_A_BUNDLE = ("directions", "bank", "generator")
-"""Parts that a search without a bundle does not have."""
-DIFFUSION: dict[str, dict[str, Any]] = {"diffusion": {"diffusion": True}}
+
+SEEDS = (0, 1)
+DIFFUSION_NETWORKS = ("bert_tiny", "mobilenet_v2")
 
 Version = tuple[Bundle | None, SearchConfig]
 Versions = Callable[[Bundle], Mapping[str, Version]]
@@ -99,7 +69,7 @@ def _of_heavy_tasks(
     for seed in seeds or SEEDS:
         for network in only:
             for rank, task in enumerate(tasks[network]):
-                arms = racing([task], TRIALS, seed, versions)
+                arms = racing([task], ABLATION_TRIALS, seed, versions)
                 yield Case(kind, f"{network}-{rank}", seed, [task], arms)
 
 

@@ -41,10 +41,10 @@ from costlib.space.vectors import sketch_vectors
 from costlib.workloads.task import Task
 from tools.benchmarks.cases import Case, run_cases
 from tools.benchmarks.held_out import NETWORKS, heaviest
-from tools.benchmarks.picked import MAKERS, PICKED, picked
+from tools.benchmarks.picked import MAKERS, picked
 from tools.benchmarks.race import Arm
 from tools.benchmarks.sides import ours, stock
-from tools.evidence.generate_summary import STOCK_TRIALS
+from tools.evidence.protocol import BESIDE_WRITTEN_TRIALS, PICKED
 from tools.evidence.stores import GENERATE
 
 TIMED = 128
@@ -86,7 +86,7 @@ def _arms(task: Task, seed: int, measurer: Measurer, bundle: Bundle) -> list[Arm
             ours(name, [task], PICKED, seed, measurer, bundle, config)
             for name, config in searches.items()
         ),
-        stock([task], STOCK_TRIALS, STOCK_TRIALS, seed, measurer),
+        stock([task], BESIDE_WRITTEN_TRIALS, BESIDE_WRITTEN_TRIALS, seed, measurer),
     ]
 
 

@@ -30,6 +30,7 @@ from costlib.training.metrics import top_k
 from costlib.training.protocol import evaluate_protocol, most_measured_hardware, network_weights
 from tools.benchmarks.peers import RandomRanker, Ranker, StockXgb, TensetGbdt, TensetMlp, Tlp
 from tools.evidence.files import ZOO, read_result, write_result
+from tools.evidence.protocol import CONFIDENCE
 
 MODELS: dict[str, Any] = {
     "random": RandomRanker,
@@ -49,7 +50,6 @@ MODELS: dict[str, Any] = {
 }
 ALL_HARDWARE = "all hardware"
 FIGURES = ("top1", "top5", "top10", "pairwise_accuracy", "rank_correlation")
-SURE = 0.95
 
 
 def main() -> None:
@@ -118,7 +118,7 @@ def _summary(rows: dict[str, Any]) -> dict[str, Any]:
         entry = {"mean": values.mean(), "range": [values.min(), values.max()]}
         if len(values) > 1:
             error = values.std(ddof=1) / len(values) ** 0.5
-            error *= student.ppf((1 + SURE) / 2, len(values) - 1)
+            error *= student.ppf((1 + CONFIDENCE) / 2, len(values) - 1)
             entry["confidence_95"] = [values.mean() - error, values.mean() + error]
         summary[figure] = {k: np.round(v, 4).tolist() for k, v in entry.items()}
     return summary

@@ -22,12 +22,7 @@ from costlib.space.design_space import DesignSpace
 from costlib.space.vectors import sketch_vectors
 from costlib.workloads.task import Task
 from tools.benchmarks.race import Arm, Turns
-
-PICKED = 32
-"""Programs of a task that are measured."""
-
-_WRITTEN = 1024
-"""Programs of a task that these are picked from, or as many written as random ones."""
+from tools.evidence.protocol import PICKED, WRITTEN
 
 _BATCH = 4
 
@@ -58,7 +53,7 @@ def picked(
             space = DesignSpace(task, num_threads=hardware.num_cores)
             vectors = sketch_vectors(space, seed)
             writer = Writer(bundle.require_generator(), task, hardware, vectors)
-            programs = MAKERS[way](writer, _WRITTEN, np.random.default_rng(seed)).programs
+            programs = MAKERS[way](writer, WRITTEN, np.random.default_rng(seed)).programs
             return pick(programs, space, scorer, count).candidates
 
         best = [best_of(task) for task in tasks]

@@ -28,17 +28,20 @@ from costlib.workloads.task import Task
 from tools.benchmarks.ablation import ablation, cold, diffusion
 from tools.benchmarks.cases import Case, run_cases
 from tools.benchmarks.held_out import NETWORKS, heaviest, tunable
-from tools.benchmarks.picked import MAKERS, PICKED, picked
+from tools.benchmarks.picked import MAKERS, picked
 from tools.benchmarks.race import Arm
 from tools.benchmarks.sides import ours, stock
-from tools.evidence.generate_summary import NETWORK_GENERATED
+from tools.evidence.protocol import (
+    HEAVY_TRIALS,
+    LONG_TRIALS,
+    NETWORK_GENERATED,
+    NETWORK_TRIALS,
+    PICKED,
+)
 from tools.evidence.stores import SEARCH
 
 SEEDS: dict[str, Sequence[int]] = {"bert_tiny": (0, 1, 2), "mobilenet_v2": (0, 1, 2)}
-HEAVY_TRIALS = 200
 HEAVY_SEEDS = (0, 1, 2)
-LONG_TRIALS = 1000
-NETWORK_TRIALS = 64
 
 
 def main() -> None:

@@ -23,9 +23,7 @@ from costlib.tvm_compat import ms
 from costlib.tvm_compat.api import derived_object
 from costlib.workloads.task import Task
 from tools.benchmarks.race import Arm, Turns
-
-STOCK_BATCH = 64
-"""MetaSchedule's default number of programs between two rounds of search."""
+from tools.evidence.protocol import STOCK_BATCH
 
 
 def stock(tasks: Sequence[Task], trials: int, per_task: int, seed: int, measurer: Measurer) -> Arm:

@@ -9,14 +9,11 @@ from typing import Any
 import numpy as np
 
 from costlib.arrays import Floats
+from tools.evidence.protocol import BESIDE_WRITTEN_TRIALS, NETWORK_GENERATED
 from tools.evidence.races import Race, Side, curve
 
-STOCK_TRIALS = 64
-"""Of stock in the races with written programs."""
 COUNTS = (1, 4, 16, 32)
 SEARCH_COUNTS = (1, 2, 4, 8, 16, 32)
-NETWORK_GENERATED = 16
-"""Generated programs of each task of a whole network."""
 WAYS = ("generate", "written", "sampled", "search", "search without")
 
 
@@ -64,7 +61,8 @@ def _row(race: Race, longer: Race | None) -> dict[str, Any]:
         # Not every race here has a second look at its leaders.
         first_looks = longer.sides["stock"].model_copy(update={"again": None})
         recorded = curve(first_looks, longer.weights)
-        goals["200"] = goals["64"] * float(recorded[-1] / recorded[STOCK_TRIALS - 1])
+        gained = float(recorded[-1] / recorded[BESIDE_WRITTEN_TRIALS - 1])
+        goals["200"] = goals["64"] * gained
     return {
         "task": race.what,
         "seed": race.seed,

@@ -10,6 +10,7 @@ import numpy as np
 
 from tools.evidence.ablation_summary import summarise_ablation
 from tools.evidence.means import geometric_mean
+from tools.evidence.protocol import EARLY_TRIALS
 from tools.evidence.races import Race
 
 SAME = 0.01
@@ -62,7 +63,7 @@ def _compared(race: Race) -> dict[str, Any]:
     slower = np.flatnonzero(our_curve > (1 + SAME) * their_curve[-1])
     since = int(slower[-1]) + 1 if len(slower) else 0
     last = min(since, count - 1)
-    at_16 = min(16 * len(race.tasks), count) - 1
+    at_16 = min(EARLY_TRIALS * len(race.tasks), count) - 1
     return {
         "stock_s": float(their_curve[-1]),
         "costlib_s": float(our_curve[-1]),
