@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint results clean
 
 ## Tune a real network on this machine with the shipped bundle.
 demo: $(INSTALLED)
@@ -20,6 +20,10 @@ lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+## Write the pages of results, and the README's table of them, from the files in tools/results.
+results: $(INSTALLED)
+	$(BIN)/python -m tools.evidence.pages
 
 clean:
 	rm -rf $(VENV) demo_run
