@@ -19,6 +19,7 @@ ORDER = (
     "schema",
     "arrays",
     "files",
+    "remote",
     "tvm_compat",
     "hardware",
     "workloads",

@@ -16,10 +16,12 @@ from costlib.cli.app import run as run_command
 from costlib.data import remote
 from costlib.data.compact import compact
 from costlib.data.dataset import Dataset
-from costlib.data.remote import CACHE_VARIABLE, fetch_dataset, publish_dataset
+from costlib.data.remote import fetch_dataset, publish_dataset
 from costlib.errors import DatasetError, HubError
 from costlib.hub import load_pretrained
 from costlib.hub.remote import publish
+from costlib.remote import file_system
+from costlib.remote.address import CACHE_VARIABLE
 
 
 @pytest.fixture(autouse=True)
@@ -63,13 +65,6 @@ def programs(one: Dataset) -> list[str]:
     return sorted(one.scan().collect()["program_id"])
 
 
-def forget_listings() -> None:
-    """What others wrote, a file system of this process may not have noticed."""
-    import fsspec
-
-    fsspec.get_filesystem_class("s3").clear_instance_cache()
-
-
 def test_through_a_bucket(dataset: Dataset, s3: str) -> None:
     url = f"{s3}/through"
     assert publish_dataset(dataset, url) == url
@@ -87,7 +82,6 @@ def test_only_what_is_new_travels(dataset: Dataset, s3: str) -> None:
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*.parquet")}
     dataset.append_measurements(hardware().hardware_id, [measurement(7, "a")])
     publish_dataset(dataset, url)
-    forget_listings()
     assert programs(Dataset.open(url)) == programs(dataset)
     after = {path: path.stat().st_mtime_ns for path in folder.rglob("*.parquet")}
     assert len(after) == len(before) + 1
@@ -101,7 +95,6 @@ def test_after_a_compaction(dataset: Dataset, s3: str) -> None:
     fetch_dataset(url)
     compact(dataset)
     publish_dataset(dataset, url)
-    forget_listings()
     fetched = Dataset.open(url)
     assert programs(fetched) == programs(dataset)
     assert len(fetched.part_files("measurements")) == 1
@@ -120,7 +113,7 @@ def test_offline_once_cached(
     def offline(_: str) -> None:
         raise ConnectionError("network is unreachable")
 
-    monkeypatch.setattr(remote, "filesystem", offline)
+    monkeypatch.setattr(file_system, "url_to_fs", offline)
     with caplog.at_level(logging.WARNING):
         assert fetch_dataset(url) == folder
     assert "copy fetched before" in caplog.text
@@ -140,7 +133,7 @@ def test_a_fetch_that_is_cut_short_is_no_dataset(
     dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"file://{dataset.path}"
-    files, root = remote.filesystem(url)
+    files, root = file_system.url_to_fs(url)
 
     def breaks(source: str, target: str) -> None:
         if "measurements" in source:
@@ -148,13 +141,13 @@ def test_a_fetch_that_is_cut_short_is_no_dataset(
         shutil.copy(source, target)
 
     monkeypatch.setattr(files, "get_file", breaks)
-    monkeypatch.setattr(remote, "filesystem", lambda _: (files, root))
+    monkeypatch.setattr(file_system, "url_to_fs", lambda _: (files, root))
     with pytest.raises(HubError, match="connection reset"):
         fetch_dataset(url)
     monkeypatch.undo()
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     assert programs(Dataset.open(url)) == programs(dataset)
-    assert not list((tmp_path / "cache").rglob(".fetching-*"))
+    assert not list((tmp_path / "cache").rglob(".tmp-*"))
 
 
 def test_what_is_none_of_a_dataset_stays_where_it_is(dataset: Dataset) -> None:

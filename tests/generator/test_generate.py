@@ -57,9 +57,9 @@ def test_programs_are_written_down(measured_dataset: Dataset) -> None:
 
 def test_the_bundle_holds_a_generator(writing: Bundle, bundle: Bundle) -> None:
     assert "--generator-epochs 2" in writing.manifest.command
-    found = Bundle.load(writing.path).load_generator()
+    found = Bundle.load(writing.path).generator
     assert found is not None and found.language == LANGUAGE_VERSION
-    assert bundle.load_generator() is None
+    assert bundle.generator is None
 
 
 def test_a_generator_is_trained_further(
@@ -161,11 +161,9 @@ def test_the_best_at_first_look_are_lowered(bundle: Bundle, hardware: Hardware) 
 def test_what_cannot_be_written_is_drawn(writing: Bundle, hardware: Hardware) -> None:
     short = Generator(VOCABULARY, LANGUAGE_VERSION, TINY.model_copy(update={"max_tokens": 8}))
 
-    class Short(Bundle):
-        def load_generator(self) -> Generator | None:
-            return short
-
-    found = generate("matmul 64 64 64", Short(**vars(writing)), hardware, 4)
+    curt = replace(writing)
+    vars(curt)["generator"] = short
+    found = generate("matmul 64 64 64", curt, hardware, 4)
     assert found.notice is not None and "drawn at random" in found.notice
     assert len(found.programs) == 4
     assert found.written == 0 < found.drawn

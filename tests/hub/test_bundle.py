@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from costlib.data.dataset import Dataset
 from costlib.errors import BundleError, DatasetError, StorageError, UnknownNameError
 from costlib.hub import Bundle, list_bundles, load_pretrained, save_bundle
-from costlib.hub.bundle import MANIFEST
 from costlib.hub.evaluate import evaluate
+from costlib.hub.manifest import MANIFEST
 from costlib.training.assemble import assemble
 
 
