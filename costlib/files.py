@@ -140,10 +140,10 @@ def restore_folder(target: Path) -> None:
     To be called before a folder that :func:`replacing_folder` writes is read. It does no harm
     while such a writer is at work.
     """
-    target = Path(os.path.realpath(target))
-    if not target.exists():
-        for old in (old for work in _workspaces(target) for old in work.glob(f"{_OLD}-*")):
-            with suppress(OSError):
+    with suppress(OSError, ValueError):  # Such as a name that cannot be one.
+        target = Path(os.path.realpath(target))
+        if not target.exists():
+            for old in (old for work in _workspaces(target) for old in work.glob(f"{_OLD}-*")):
                 old.rename(target)
 
 

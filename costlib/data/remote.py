@@ -118,10 +118,13 @@ def _chosen(url: str, there: Files) -> Files:
 def _remove_others(copy: Path, there: Files) -> None:
     """Remove what of a copy is gone at its place, once nobody reads it."""
     gone = [name for name in _files_of(copy) if name not in there]
-    if gone:
-        with locked(copy), locked(copy / _HELD_OUT), storage_errors(copy):
-            for name in gone:
-                (copy / name).unlink(missing_ok=True)
+    held_out = [name for name in gone if name.startswith(f"{_HELD_OUT}/")]
+    inner = copy / _HELD_OUT
+    for folder, names in ((inner, held_out), (copy, set(gone).difference(held_out))):
+        if names:
+            with locked(folder), storage_errors(folder):
+                for name in names:
+                    (copy / name).unlink(missing_ok=True)
 
 
 def _files_of(folder: Path) -> list[str]:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +20,7 @@ from costlib.data import remote
 from costlib.data.compact import compact
 from costlib.data.dataset import Dataset
 from costlib.data.remote import fetch_dataset, publish_dataset
-from costlib.errors import DatasetError, HubError
+from costlib.errors import DatasetError, HubError, StorageError
 from costlib.hub import load_pretrained
 from costlib.hub.remote import publish
 from costlib.remote import file_system
@@ -98,6 +101,83 @@ def test_after_a_compaction(dataset: Dataset, s3: str) -> None:
     fetched = Dataset.open(url)
     assert programs(fetched) == programs(dataset)
     assert len(fetched.part_files("measurements")) == 1
+
+
+def test_nothing_travels_twice(dataset: Dataset, s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"{s3}/twice"
+    publish_dataset(dataset, url)
+    folder = fetch_dataset(url)
+    files, _ = file_system.url_to_fs(url)
+    monkeypatch.setattr(files, "get_file", None)
+    assert fetch_dataset(url) == folder
+
+
+def test_a_part_of_the_same_size_and_another_content(dataset: Dataset, s3: str) -> None:
+    url = f"{s3}/mended"
+    (part,) = dataset.part_files("measurements")
+    good = part.read_bytes()
+    part.write_bytes(bytes(len(good)))
+    publish_dataset(dataset, url)
+    copy = fetch_dataset(url) / part.relative_to(dataset.path)
+    assert copy.read_bytes() != good
+    files, root = file_system.url_to_fs(url)
+    files.pipe_file(f"{root}/{part.relative_to(dataset.path)}", good)
+    fetch_dataset(url)
+    assert copy.read_bytes() == good
+
+
+def test_compacted_at_its_place_while_it_is_fetched(
+    dataset: Dataset, s3: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"{s3}/moving"
+    dataset.append_measurements(hardware().hardware_id, [measurement(7, "a")])
+    publish_dataset(dataset, url)
+    files, _ = file_system.url_to_fs(url)
+    get_file = files.get_file
+
+    def compacts(source: str, target: str) -> None:
+        if "measurements" in source:
+            monkeypatch.setattr(files, "get_file", get_file)
+            compact(dataset)
+            publish_dataset(dataset, url)
+        get_file(source, target)
+
+    monkeypatch.setattr(files, "get_file", compacts)
+    fetched = Dataset.open(url)
+    assert programs(fetched) == programs(dataset)
+    assert len(fetched.part_files("measurements")) == 1
+
+
+def test_parts_that_are_gone_wait_for_their_readers(dataset: Dataset) -> None:
+    url = f"file://{dataset.path}"
+    dataset.append_measurements(hardware().hardware_id, [measurement(7, "a")])
+    fetched = Dataset.open(url)
+    compact(dataset)
+    with fetched.reading():
+        rows = fetched.scan()
+        fetching = threading.Thread(target=fetch_dataset, args=[url])
+        fetching.start()
+        fetching.join(timeout=1)
+        assert fetching.is_alive()
+        assert sorted(rows.collect()["program_id"]) == programs(dataset)
+    fetching.join()
+    assert len(fetched.part_files("measurements")) == 1
+    assert programs(fetched) == programs(dataset)
+
+
+def test_a_full_disk_is_told_from_a_broken_line(
+    dataset: Dataset, s3: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"{s3}/full"
+    publish_dataset(dataset, url)
+    files, _ = file_system.url_to_fs(url)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files, "get_file", full)
+    with pytest.raises(StorageError, match=f"no space is left .*{url}; free some space"):
+        fetch_dataset(url)
 
 
 def test_offline_once_cached(

@@ -13,6 +13,7 @@ from costlib.collecting.plan import Mix
 from costlib.data.dataset import Dataset
 from costlib.errors import InputError
 from costlib.features.version import LANGUAGE_VERSION
+from costlib.generator.fit import fit_generator
 from costlib.generator.generate import Writer, Written, generate, load_writer, pick
 from costlib.generator.language import VOCABULARY
 from costlib.generator.model import Generator
@@ -76,6 +77,9 @@ def test_a_generator_is_trained_further(
     old, new = (one.require_generator() for one in (writing, further))
     losses = [one.losses(sentences.tokens, sentences.chosen).mean() for one in (old, new)]
     assert losses[1] < losses[0]
+    learnt = fit_generator(measured_dataset, config=more, start=new)
+    again = [one.losses(sentences.tokens, sentences.chosen).mean() for one in (learnt, new)]
+    assert again[1] == losses[1] != again[0], "what it goes on from stays as it is"
 
 
 def test_a_collection_measures_what_is_written(
