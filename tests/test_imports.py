@@ -21,6 +21,7 @@ ORDER = (
     "schema",
     "arrays",
     "files",
+    "remote",
     "tvm_compat",
     "hardware",
     "workloads",

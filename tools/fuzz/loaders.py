@@ -42,7 +42,8 @@ def _load_dataset(folder: Path) -> None:
 
 def _load_bundle(folder: Path) -> None:
     """Read it as if whoever changed it had changed the hashes, too; and score with it."""
-    from costlib.hub.bundle import MANIFEST, Bundle
+    from costlib.hub.bundle import Bundle
+    from costlib.hub.manifest import MANIFEST
 
     path = folder / "bundle"
     try:

@@ -14,8 +14,9 @@ from costlib.data.dataset import Dataset
 from costlib.data.sample import sample
 from costlib.generator.fit import fit_generator
 from costlib.generator.transformer import GeneratorConfig
-from costlib.hub.bundle import HardwareEntry, TrainedOn, save_bundle
+from costlib.hub.bundle import save_bundle
 from costlib.hub.collect_priors import collect_priors
+from costlib.hub.manifest import HardwareEntry, TrainedOn
 from costlib.logs.export import RECORDS, WORKLOADS, export_metaschedule
 from costlib.measure.config import Outcome
 from costlib.measure.device import Description
