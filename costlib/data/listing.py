@@ -21,16 +21,12 @@ _names = TypeAdapter(list[str])
 
 def list_parts(folder: Path) -> list[Path]:
     """Return the parts of ``folder`` that count, oldest first."""
-    found = sorted(folder.glob(PART_PATTERN))
-    replaced = _replaced(found)
-    return [part for part in found if part.name not in replaced]
+    return _parts(folder, replaced=False)
 
 
 def replaced_parts(folder: Path) -> list[Path]:
     """Return the parts of ``folder`` that do not count because another holds their rows."""
-    found = sorted(folder.glob(PART_PATTERN))
-    replaced = _replaced(found)
-    return [part for part in found if part.name in replaced]
+    return _parts(folder, replaced=True)
 
 
 def remove_replaced(folder: Path) -> None:
@@ -51,8 +47,10 @@ def remove_replaced(folder: Path) -> None:
             sync_folder(folder)
 
 
-def _replaced(parts: list[Path]) -> set[str]:
-    return {name for part in parts if part.name.endswith(COMPACTED) for name in _replaces(part)}
+def _parts(folder: Path, *, replaced: bool) -> list[Path]:
+    found = sorted(folder.glob(PART_PATTERN))
+    names = {name for part in found if part.name.endswith(COMPACTED) for name in _replaces(part)}
+    return [part for part in found if (part.name in names) == replaced]
 
 
 def _replaces(part: Path) -> list[str]:

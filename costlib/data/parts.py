@@ -64,27 +64,19 @@ def write_part(
     scratch: Path | None = None,
     replaces: Sequence[str] = (),
 ) -> Path:
-    """Add ``table`` to ``folder`` as a new part.
+    """Add ``table`` to ``folder`` (made if missing) as a new part, and return that.
+
+    Names of parts sort by time of writing and are unique among all processes.
 
     Parameters
     ----------
-    folder
-        Where the part goes; made if missing. Names of parts sort by time of writing and are
-        unique among all processes.
     table
         The rows, with exactly the columns of ``schema`` in any order; types are cast.
-    schema
-        What the part must look like.
     scratch
         See :func:`write_file`.
     replaces
         Names of parts in ``folder`` that do not count from then on, because ``table`` holds
         their rows; see :mod:`costlib.data.listing`.
-
-    Returns
-    -------
-    Path
-        The finished part.
 
     Raises
     ------
@@ -127,7 +119,7 @@ def read_part(part: Path, schema: pa.Schema) -> pa.Table:
     """
     check_part(part, schema)
     try:
-        rows = read_table(part)
+        rows = read_table(part, schema.names)
         columns = [
             rows[field.name] if field.name in rows.column_names else pa.nulls(len(rows), field.type)
             for field in schema
@@ -138,16 +130,10 @@ def read_part(part: Path, schema: pa.Schema) -> pa.Table:
 
 
 def read_table(file: Path, columns: list[str] | None = None) -> pa.Table:
-    """Read a parquet file by Arrow, whose readers survive damage that ends polars.
+    """Read a parquet file, or some columns, by Arrow: it survives damage that ends polars.
 
-    Metadata are left out: polars does not survive keys that are no text.
-
-    Parameters
-    ----------
-    file
-        The file.
-    columns
-        Those to read, all by default.
+    Metadata are left out: polars does not survive keys that are no text. Columns that are not
+    there are left out, too.
 
     Raises
     ------
@@ -171,13 +157,9 @@ def check_part(part: Path, schema: pa.Schema) -> None:
 
 
 def part_fault(part: Path, schema: pa.Schema) -> str | None:
-    """Look at the footer of a part.
+    """Say what is wrong with a part by its footer, ``None`` if nothing is.
 
-    Returns
-    -------
-    str or None
-        What is wrong: it is damaged, or a column has another type than in ``schema``. A
-        column that is not there is no fault.
+    It may be damaged, or a column has another type than in ``schema``; a missing one is no fault.
     """
     try:
         found = pq.read_schema(part)
@@ -190,6 +172,11 @@ def part_fault(part: Path, schema: pa.Schema) -> str | None:
         if columns[name] != wanted[name]:
             return f"has a column '{name}' of {columns[name]} instead of {wanted[name]}"
     return None
+
+
+def hardware_of(part: Path) -> str:
+    """Return the id of the hardware whose folder a part is in."""
+    return part.parent.name.removeprefix("hardware=")
 
 
 def polars_schema(schema: pa.Schema) -> pl.Schema:
