@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict
 
 from costlib.data.copying import Copied, copy_rows
 from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
-from costlib.data.heldout import leaked
 from costlib.data.manifest import MANIFEST
+from costlib.data.splits import leaked
 from costlib.errors import InputError
 from costlib.schema import PARTITIONED
 

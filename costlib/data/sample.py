@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,8 +45,6 @@ def sample(
 
     Parameters
     ----------
-    path
-        The dataset.
     out
         The smaller dataset's folder; made if it does not exist.
     programs_per_task
@@ -112,18 +109,12 @@ def _choose(source: Dataset, programs_per_task: int, tasks: int | None, seed: in
     undo = pow(factor, -1, 2**64)
     programs: dict[str, set[str]] = {}
     for hardware_id, _, ranks in lowest.iter_rows():
-        ids = (f"{rank * undo % 2**64:016x}" for rank in ranks)
-        programs.setdefault(hardware_id, set()).update(ids)
-    chosen = [
-        frame.filter(pl.col("hardware") == hardware_id)
-        .filter(pl.col(column).is_in(list(ids)))
-        .select("sketch_id")
-        for hardware_id, ids in programs.items()
-        for frame, column in ((rows, "program_id"), (source.scan("mutations"), "parent_id"))
-    ]
-    return _Chosen(set(workloads), _values(chosen), programs)
-
-
-def _values(frames: Iterable[pl.LazyFrame]) -> set[str]:
-    """Return the values of a column that several frames have."""
-    return {value for frame in frames for value in frame.unique().collect().to_series()}
+        program_ids = (f"{rank * undo % 2**64:016x}" for rank in ranks)
+        programs.setdefault(hardware_id, set()).update(program_ids)
+    sketches: set[str] = set()
+    for hardware_id, ids in programs.items():
+        for frame, column in ((rows, "program_id"), (source.scan("mutations"), "parent_id")):
+            of_ids = (pl.col("hardware") == hardware_id) & pl.col(column).is_in(list(ids))
+            used = frame.filter(of_ids).select(pl.col("sketch_id").unique())
+            sketches.update(used.collect().to_series())
+    return _Chosen(set(workloads), sketches, programs)
