@@ -14,21 +14,16 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict
 
 from costlib.data.dataset import Dataset
+from costlib.data.parts import hardware_of
 from costlib.errors import InputError, UnknownNameError
 from costlib.files import storage_errors
 from costlib.hardware import Hardware
+from costlib.logs.importers.metaschedule import TVM_ERRORS, replay
 from costlib.schema import Language, Status
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import ENTER_POSTPROC, Program, Sketch, fill_sketch
-from costlib.tvm_compat import tvm
-from costlib.tvm_compat.api import (
-    argument_shapes,
-    entry_argument_shapes,
-    module_from_json,
-    trace_from_json,
-)
+from costlib.tvm_compat.api import argument_shapes, entry_argument_shapes, module_from_json
 from costlib.tvm_compat.database import target_entry, trace_entry, workload_entry
-from costlib.tvm_compat.intrinsics import register_intrinsics
 from costlib.tvm_compat.quiet import stderr_silenced
 from costlib.workloads.task import Task
 
@@ -39,7 +34,6 @@ _FAILED_SECS = 10_000_000_000
 """What MetaSchedule takes for the time of a program that failed."""
 
 _COLUMNS = ["workload_id", "sketch_id", "decisions", "status", "run_secs"]
-_TVM_ERRORS = (RuntimeError, ValueError, TypeError, LookupError, AttributeError)
 
 
 class ExportReport(BaseModel):
@@ -161,17 +155,14 @@ class _Group:
                 arguments = entry_argument_shapes(schedule.mod)
             tensors = [["TENSOR", dtype, list(shape)] for dtype, shape in arguments]
             return [trace, seconds, self._target, tensors]
-        except _TVM_ERRORS:
+        except TVM_ERRORS:
             return None
 
     def _schedule(self, program: Program, sketch: Sketch) -> Any:
         if not sketch.is_final:
             with stderr_silenced():
                 return self._space.lower(program, sketch)
-        register_intrinsics(self._task.target)
-        schedule = tvm.s_tir.Schedule(self.mod, seed=1, error_render_level="none")
-        trace_from_json(*fill_sketch(sketch, program.decisions), schedule)
-        return schedule
+        return replay(self.mod, self._task.target, *fill_sketch(sketch, program.decisions))
 
 
 def _groups(
@@ -182,7 +173,7 @@ def _groups(
     wanted = dataset.scan("sketches").filter(language).select("sketch_id", "instructions")
     texts = dict(wanted.collect().iter_rows())
     for part in dataset.part_files("measurements"):
-        name = part.parent.name.removeprefix("hardware=")
+        name = hardware_of(part)
         if hardware_id not in (None, name):
             continue
         rows = pl.read_parquet(part, columns=_COLUMNS, hive_partitioning=False)

@@ -56,18 +56,7 @@ def read_entries(file: Path) -> Iterator[Any]:
 
 def is_workload(entry: Any) -> bool:
     """Whether an entry is a workload of a MetaSchedule database: a hash and a module."""
-    match entry:
-        case [str(), str()]:
-            return True
-    return False
-
-
-def is_metaschedule(entry: Any) -> bool:
-    """Whether an entry is a tuning record of a MetaSchedule database."""
-    match entry:
-        case [int(), list()]:
-            return True
-    return False
+    return isinstance(entry, list) and list(map(type, entry)) == [str, str]
 
 
 def _lines(stream: BinaryIO) -> Iterator[Any]:
