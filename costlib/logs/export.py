@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
@@ -66,18 +65,11 @@ def export_metaschedule(
 
     Parameters
     ----------
-    dataset
-        The dataset.
     out
         The folder of the database; made if it does not exist. There must be none in it.
     hardware_id
         Only the programs measured on this hardware; a lookup in a MetaSchedule database does
         not ask for the target.
-
-    Returns
-    -------
-    ExportReport
-        How many records were written.
 
     Raises
     ------
@@ -92,9 +84,8 @@ def export_metaschedule(
         raise UnknownNameError("hardware", hardware_id, known)
     if (out / RECORDS).exists():
         raise InputError(f"there is a database in {out} already; choose another folder")
-    skipped: Counter[str] = Counter()
     indices: dict[str, int] = {}
-    exported = 0
+    exported = skipped = 0
     with storage_errors(out), ExitStack() as stack:
         out.mkdir(parents=True, exist_ok=True)
         workloads = stack.enter_context(_unfinished(out / WORKLOADS))
@@ -103,7 +94,7 @@ def export_metaschedule(
             for row in rows.iter_rows(named=True):
                 record = group.record(row)
                 if record is None:
-                    skipped["this TVM does not make its program"] += 1
+                    skipped += 1
                     continue
                 if group.workload_id not in indices:
                     indices[group.workload_id] = len(indices)
@@ -115,9 +106,8 @@ def export_metaschedule(
         for stream, name in ((workloads, WORKLOADS), (records, RECORDS)):
             stream.flush()
             Path(stream.name).replace(out / name)
-    return ExportReport(
-        records=exported + skipped.total(), exported=exported, skipped=dict(skipped)
-    )
+    reasons = {"this TVM does not make its program": skipped} if skipped else {}
+    return ExportReport(records=exported + skipped, exported=exported, skipped=reasons)
 
 
 class _Group:
@@ -151,7 +141,10 @@ class _Group:
                 arguments = argument_shapes(self.mod)
             else:
                 schedule = self._schedule(program, sketch)
-                trace = _without_mark(trace_entry(schedule.trace), sketch)
+                trace = trace_entry(schedule.trace)
+                # A sketch imported from a trace without postprocessing ends in a mark.
+                if sketch.is_final and trace[0][-1][0] == ENTER_POSTPROC:
+                    trace[0] = trace[0][:-1]
                 arguments = entry_argument_shapes(schedule.mod)
             tensors = [["TENSOR", dtype, list(shape)] for dtype, shape in arguments]
             return [trace, seconds, self._target, tensors]
@@ -185,13 +178,6 @@ def _groups(
             used = group["sketch_id"].unique()
             sketches = {sketch_id: Sketch.from_json(texts[sketch_id]) for sketch_id in used}
             yield _Group(workload, known[name], sketches), group
-
-
-def _without_mark(trace: list[Any], sketch: Sketch) -> list[Any]:
-    """Drop the mark that ends a sketch imported from a trace without postprocessing."""
-    instructions, decisions = trace
-    marked = sketch.is_final and instructions[-1][0] == ENTER_POSTPROC
-    return [instructions[:-1] if marked else instructions, decisions]
 
 
 @contextmanager

@@ -42,10 +42,9 @@ class ChildDatabaseReader(AbstractContextManager["ChildDatabaseReader"]):
         except (EOFError, ConnectionError):
             self._stop()
             raise SkippedRecordError("TVM crashes on it") from None
-        if isinstance(answer, Exception):
+        if not isinstance(answer, ImportedRecord):
             raise answer
-        record: ImportedRecord = answer
-        return record
+        return answer
 
     def _start(self) -> Connection:
         context = multiprocessing.get_context("fork")

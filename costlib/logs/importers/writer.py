@@ -17,16 +17,11 @@ _BATCH = 4096
 
 
 class ImportWriter:
-    """Appends to a dataset what it does not hold yet.
+    """Appends to a dataset (made when the first batch is written) what it does not hold yet.
 
     A record is there already if one of the same program on the same hardware has the same
     seconds. What a log holds twice may be there twice. So importing a log again, also after a
     kill, adds only what is missing.
-
-    Parameters
-    ----------
-    out
-        The dataset's folder; made when the first batch is written.
     """
 
     def __init__(self, out: Path) -> None:
