@@ -60,10 +60,11 @@ def main() -> None:
 
 def scoring() -> dict[str, Any]:
     """Time all ways to score, several rounds in turns; medians."""
-    from costlib.features.context import task_features
+    from costlib.features.task_encoders import schedule_encoders
+
+    from costlib.features.batch import task_features
     from costlib.features.lowered import lowered_batch
     from costlib.features.schedule import schedule_batch
-    from costlib.features.task_encoders import schedule_encoders
     from costlib.hardware import Hardware
     from costlib.hub import load_pretrained
     from costlib.sketch_pool import SketchPool

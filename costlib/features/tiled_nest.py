@@ -21,16 +21,9 @@ from costlib.hardware import Hardware
 
 
 class TiledNest:
-    """Describes programs of one sketch.
+    """Describes programs of one sketch, whose instructions these are, for a hardware.
 
-    Parameters
-    ----------
-    nests
-        The loop nests of the unscheduled program, by the names of their blocks.
-    instructions
-        The sketch's, see :class:`costlib.space.program.Sketch`.
-    hardware
-        What the programs are for.
+    ``nests`` are the loop nests of the unscheduled program, by the names of their blocks.
     """
 
     def __init__(
@@ -53,15 +46,13 @@ class TiledNest:
         return frozenset(self._tiling.tiles) | {index for index in others if index is not None}
 
     def describe(self, decisions: Mapping[int, Any], count: int) -> Float32s:
-        """Describe programs.
+        """Describe `n` programs, of which there are ``count``.
 
         Parameters
         ----------
         decisions
             For each instruction that is :attr:`needed`, and decides something, the values of
-            `n` programs.
-        count
-            `n`.
+            all programs.
 
         Returns
         -------

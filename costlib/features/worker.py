@@ -19,16 +19,12 @@ from costlib.hardware import Hardware
 
 
 class Job(BaseModel):
-    """Programs of one task.
+    """Programs of one task on one hardware.
 
     Attributes
     ----------
     folder, scratch
         Where their features go, see :func:`costlib.features.store.append_features`.
-    workload_id, name, mod_json
-        The task.
-    hardware
-        What the programs were measured on.
     programs
         (program_id, sketch_id, decisions) of each.
     sketches
@@ -75,8 +71,8 @@ class Answer(BaseModel):
 
 def compute(job: Job) -> Answer:
     """Compute the features of a job's programs and append them to the store."""
+    from costlib.features.lowered import extract_stores
     from costlib.features.nest_features import describe_nests
-    from costlib.features.per_store import extract_stores
     from costlib.space.design_space import DesignSpace
     from costlib.space.program import Program, Sketch
     from costlib.tvm_compat.api import module_from_json
