@@ -1,7 +1,7 @@
 """Many small parts into few large ones: fewer files to open, and a fraction of the bytes.
 
 Other processes may read and append meanwhile. A new part replaces its group of old ones in the
-moment it is renamed into place (:mod:`costlib.data.listing`), so a kill at any moment leaves a
+moment it is renamed into place (:mod:`costlib.data.parts`), so a kill at any moment leaves a
 dataset with the same rows, and compacting again ends what was begun. Only a reader that
 knows nothing of costlib may see rows twice, until the old parts are removed a moment later.
 """
@@ -16,8 +16,14 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
 from costlib.data.dataset import Dataset
-from costlib.data.listing import list_parts, remove_replaced, replaced_parts
-from costlib.data.parts import check_part, read_part, write_part
+from costlib.data.parts import (
+    check_part,
+    list_parts,
+    read_part,
+    remove_replaced,
+    replaced_parts,
+    write_part,
+)
 from costlib.files import locked
 from costlib.schema import TABLES
 

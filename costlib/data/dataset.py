@@ -32,7 +32,6 @@ import pyarrow as pa
 
 from costlib import files
 from costlib.data import parts
-from costlib.data.listing import list_parts
 from costlib.data.manifest import MANIFEST, DatasetInfo, HardwareFile, read_hardware, read_info
 from costlib.data.remote import fetch_dataset, is_url
 from costlib.errors import DatasetError, UnknownNameError
@@ -132,17 +131,14 @@ class Dataset:
     ) -> CanaryTimes | None:
         """Note a hardware, before its first measurement is appended.
 
+        Return the reference of its canaries that counts: the first one noted, perhaps by another
+        process.
+
         Parameters
         ----------
         canary
             What its canaries take in the state that latencies are corrected to, in seconds;
             ``None`` if no canaries were measured, as in foreign logs.
-
-        Returns
-        -------
-        CanaryTimes or None
-            The reference that counts: the first one noted for this hardware, perhaps by
-            another process.
 
         Raises
         ------
@@ -158,8 +154,8 @@ class Dataset:
 
     def hardware(self) -> dict[str, Hardware]:
         """Return each hardware of the dataset by its id; raise :class:`DatasetError`."""
-        files = sorted((self.path / "hardware").glob("*.json"))
-        return {file.stem: read_hardware(file).hardware for file in files}
+        found = sorted((self.path / "hardware").glob("*.json"))
+        return {file.stem: read_hardware(file).hardware for file in found}
 
     def canary(self, hardware_id: str) -> CanaryTimes | None:
         """Return the reference of a hardware's canaries, ``None`` if it is not noted."""
@@ -210,12 +206,8 @@ class Dataset:
     ) -> int:
         """Append to any table, as the methods above do; say how many rows were appended.
 
-        Parameters
-        ----------
-        rows
-            Mappings, or an arrow table with exactly the columns of ``table``.
-        hardware_id
-            The hardware, for measurements and mutations.
+        They are mappings, or an arrow table with exactly the columns of ``table``; measurements
+        and mutations are of a hardware.
         """
         if hardware_id is not None and not self._hardware_file(hardware_id).exists():
             raise DatasetError(f"{self.path} has no hardware '{hardware_id}'; add_hardware first")
@@ -247,7 +239,7 @@ class Dataset:
     def part_files(self, table: str) -> list[Path]:
         """Return the parts of a table that count, oldest first for each hardware."""
         with self.reading():
-            return [part for folder in self.folders(table) for part in list_parts(folder)]
+            return [part for folder in self.folders(table) for part in parts.list_parts(folder)]
 
     def scan(self, table: str = "measurements") -> pl.LazyFrame:
         """Return the rows of a table that are there now, lazily.

@@ -3,6 +3,10 @@
 The scratch files of a dataset lie in a folder of their own, outside the tables: a plain
 reader that lists a table's folder must not meet a file that is about to be renamed
 (:mod:`costlib.files`).
+
+Compaction (:mod:`costlib.data.compact`) writes one part that names, in its metadata, the parts
+whose rows it holds. From the moment it is renamed into place those do not count; removing them
+only tidies up, and whoever comes next finishes that where it was interrupted.
 """
 
 from __future__ import annotations
@@ -18,9 +22,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pydantic import TypeAdapter
 
 from costlib.errors import DatasetError
-from costlib.files import first_line, write_file
+from costlib.files import first_line, storage_errors, sync_folder, write_file
 
 PART_PATTERN = "part-*.parquet"
 
@@ -35,6 +40,7 @@ MEND_PART = "remove that file, the rest stays readable (`costlib dataset verify`
 
 _ZSTD_LEVEL = 9
 _ROW_GROUP = 1 << 16
+_names = TypeAdapter(list[str])
 
 
 def table_from_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
@@ -76,7 +82,7 @@ def write_part(
         See :func:`write_file`.
     replaces
         Names of parts in ``folder`` that do not count from then on, because ``table`` holds
-        their rows; see :mod:`costlib.data.listing`.
+        their rows.
 
     Raises
     ------
@@ -174,6 +180,40 @@ def part_fault(part: Path, schema: pa.Schema) -> str | None:
     return None
 
 
+def list_parts(folder: Path) -> list[Path]:
+    """Return the parts of ``folder`` that count, oldest first."""
+    return _parts(folder, replaced=False)
+
+
+def replaced_parts(folder: Path) -> list[Path]:
+    """Return the parts of ``folder`` that do not count because another holds their rows."""
+    return _parts(folder, replaced=True)
+
+
+def remove_replaced(folder: Path) -> None:
+    """Remove the parts that do not count, lastingly.
+
+    Nobody else may replace parts of ``folder`` meanwhile.
+
+    Raises
+    ------
+    StorageError
+        They cannot be removed; they still do not count.
+    """
+    leftover = replaced_parts(folder)
+    with storage_errors(folder):
+        for part in leftover:
+            part.unlink(missing_ok=True)
+        if leftover:
+            sync_folder(folder)
+
+
+def _parts(folder: Path, *, replaced: bool) -> list[Path]:
+    found = sorted(folder.glob(PART_PATTERN))
+    names = {name for part in found if part.name.endswith(COMPACTED) for name in _replaces(part)}
+    return [part for part in found if (part.name in names) == replaced]
+
+
 def hardware_of(part: Path) -> str:
     """Return the id of the hardware whose folder a part is in."""
     return part.parent.name.removeprefix("hardware=")
@@ -182,6 +222,14 @@ def hardware_of(part: Path) -> str:
 def polars_schema(schema: pa.Schema) -> pl.Schema:
     """Return the names and types that polars gives the columns of ``schema``."""
     return pl.DataFrame(schema.remove_metadata().empty_table()).schema
+
+
+def _replaces(part: Path) -> list[str]:
+    try:
+        metadata = pq.read_metadata(part).metadata or {}
+        return _names.validate_json(metadata.get(REPLACES.encode(), b"[]"))
+    except (pa.ArrowException, ValueError, OSError):
+        return []  # Damaged, which whoever reads it will find out.
 
 
 def _repetitive(rows: pa.Table) -> list[str]:

@@ -17,9 +17,8 @@ from costlib.data import checks
 from costlib.data.checks import MEND_ROWS, Check
 from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
 from costlib.data.drift import canary_ratios, drifts
-from costlib.data.listing import replaced_parts
 from costlib.data.manifest import HardwareFile, read_hardware
-from costlib.data.parts import MEND_PART, hardware_of, part_fault, read_table
+from costlib.data.parts import MEND_PART, hardware_of, part_fault, read_table, replaced_parts
 from costlib.data.splits import leaked
 from costlib.errors import DatasetError
 from costlib.files import first_line

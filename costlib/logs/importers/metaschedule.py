@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from costlib.logs.importers.record import (
 )
 from costlib.logs.importers.targets import hardware_of, parse_target
 from costlib.logs.importers.traces import translate_trace
-from costlib.logs.importers.workloads import Workload, WorkloadFile, workloads_beside
+from costlib.logs.importers.workloads import Workload, WorkloadFile
 from costlib.schema import Language, Status
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import ENTER_POSTPROC, Program, Sketch, split_trace
@@ -42,7 +42,7 @@ class DatabaseReader:
     """
 
     def __init__(self, file: Path) -> None:
-        self._file = file
+        self._workloads = WorkloadFile(file)
 
     def read(self, entry: list[Any], otherwise: datetime) -> ImportedRecord:
         """Read a record, as :func:`~costlib.logs.importers.ansor.read_ansor` does.
@@ -52,8 +52,6 @@ class DatabaseReader:
         index, (trace, costs, target, *_) = entry
         instructions, decisions = trace
         instructions = translate_trace(instructions)
-        if isinstance(self._workloads, SkippedRecordError):
-            raise self._workloads
         workload = self._workloads.workload(index)
         outcome = outcome_of(costs)
         hardware = hardware_of(parse_target(target))
@@ -68,13 +66,6 @@ class DatabaseReader:
             outcome=outcome,
             measured_at=otherwise,
         )
-
-    @cached_property
-    def _workloads(self) -> WorkloadFile | SkippedRecordError:
-        try:
-            return workloads_beside(self._file)
-        except SkippedRecordError as error:
-            return error
 
 
 def replay(mod: Any, target: dict[str, Any], instructions: list[Any], decisions: Any) -> Any:

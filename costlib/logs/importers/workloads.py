@@ -49,11 +49,13 @@ class Workload:
 
 
 class WorkloadFile:
-    """The workloads of one database, in its order; each is read when a record needs it."""
+    """The workloads of a file of records: in itself, or in the file beside it.
 
-    def __init__(self, file: Path) -> None:
-        entries = read_entries(file)
-        self._entries = [e for e in entries if is_workload(e) or not isinstance(e, list)]
+    Each is read when a record needs it.
+    """
+
+    def __init__(self, records: Path) -> None:
+        self._records = records
         self._read: dict[int, Workload | SkippedRecordError] = {}
 
     def workload(self, index: int) -> Workload:
@@ -62,12 +64,12 @@ class WorkloadFile:
         Raises
         ------
         SkippedRecordError
-            There is none, or it cannot be read.
+            It is not there, or cannot be read, or nobody can tell which file is meant.
         """
-        if not 0 <= index < len(self._entries):
-            raise SkippedRecordError("its workload is not in the workload file")
         if index not in self._read:
             try:
+                if not 0 <= index < len(self._entries):
+                    raise SkippedRecordError("its workload is not in the workload file")
                 self._read[index] = Workload(_module(self._entries[index]))
             except SkippedRecordError as error:
                 self._read[index] = error
@@ -76,26 +78,18 @@ class WorkloadFile:
             raise found
         return found
 
-
-def workloads_beside(records: Path) -> WorkloadFile:
-    """Find the workloads of a file of records: in itself, or in the file beside it.
-
-    Raises
-    ------
-    SkippedRecordError
-        There are none, or it cannot be told which of several are meant.
-    """
-    named = records.with_name(records.name.replace("tuning_record", "workload"))
-    files = [file for file in sorted(records.parent.iterdir()) if file.is_file()]
-    found = [file for file in files if is_workload(next(read_entries(file), None))]
-    for chosen in (records, named):
-        if chosen in found:
-            return WorkloadFile(chosen)
-    if not found:
-        raise SkippedRecordError("no workload file beside it")
-    if len(found) > 1:
-        raise SkippedRecordError("several workload files beside it, none has its name")
-    return WorkloadFile(found[0])
+    @cached_property
+    def _entries(self) -> list[Any]:
+        named = self._records.with_name(self._records.name.replace("tuning_record", "workload"))
+        files = [file for file in sorted(self._records.parent.iterdir()) if file.is_file()]
+        found = [file for file in files if is_workload(next(read_entries(file), None))]
+        chosen = [file for file in (self._records, named) if file in found] or found
+        if not chosen:
+            raise SkippedRecordError("no workload file beside it")
+        if chosen is found and len(found) > 1:
+            raise SkippedRecordError("several workload files beside it, none has its name")
+        entries = read_entries(chosen[0])
+        return [entry for entry in entries if is_workload(entry) or not isinstance(entry, list)]
 
 
 def _module(entry: Any) -> Any:
