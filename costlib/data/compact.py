@@ -127,8 +127,11 @@ def _groups(found: list[Path], schema: pa.Schema) -> Iterator[list[Path]]:
     size = 0
     for part in found:
         part_size = part.stat().st_size
-        if part_size > PART_BYTES // 2 or not _is_known(part, schema):
+        if part_size > PART_BYTES // 2:
             continue
+        check_part(part, schema)
+        if set(pq.read_schema(part).names) - set(schema.names):
+            continue  # Its other columns would be lost.
         if size + part_size > PART_BYTES:
             yield group
             group, size = [], 0
@@ -136,9 +139,3 @@ def _groups(found: list[Path], schema: pa.Schema) -> Iterator[list[Path]]:
         size += part_size
     if len(group) > 1:
         yield group
-
-
-def _is_known(part: Path, schema: pa.Schema) -> bool:
-    """Say whether a part has no columns but those of ``schema``: others would be lost."""
-    check_part(part, schema)
-    return set(pq.read_schema(part).names) <= set(schema.names)

@@ -33,16 +33,10 @@ Wanted = Callable[[str, str | None, pl.DataFrame], pl.DataFrame]
 
 @dataclass
 class Copied:
-    """What was copied, and what was not.
+    """How many measurements were appended, and how many were there already.
 
-    Attributes
-    ----------
-    measurements
-        How many were appended.
-    repeated
-        How many were there already.
-    corrected
-        How many of the appended have another latency, for another reference of the canaries.
+    Those ``corrected``, among the appended, have another latency for another reference of the
+    canaries.
     """
 
     measurements: int = 0

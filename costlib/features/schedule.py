@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from costlib.arrays import Float32s, Floats, Integers
-from costlib.features.batch import FeatureBatch
+from costlib.arrays import Float32s, Floats
+from costlib.features.batch import FeatureBatch, concatenate
 from costlib.features.tiled_nest import TiledNest
 from costlib.features.tiled_programs import COLUMNS as NEST_COLUMNS
 from costlib.identity import content_id
@@ -127,8 +127,7 @@ def schedule_batch(
         contexts[rows, len(context) :] = encoder.context(decided, len(rows))
         for row, program in zip(rows, encoded, strict=True):
             tokens[row] = program
-    offsets: Integers = np.cumsum([0, *(len(program) for program in tokens)])
-    return FeatureBatch(np.concatenate(tokens), offsets.astype("int64"), contexts)
+    return concatenate(tokens, contexts)
 
 
 def _describe(numbers: list[list[float]]) -> Float32s:

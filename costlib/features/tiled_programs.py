@@ -190,21 +190,18 @@ class TiledPrograms:
         computing = (np.maximum(operations * self._nest.work, moved) / 2 + 1) * runs
         full = self._vector / (np.ceil(self._vector / self._lanes) * self._lanes)
         power = np.log2(self._vector) % 1 == 0
-        return (
-            [
-                np.ones(count),
-                _log(self._vector),
-                full,
-                power.astype("float64"),
-                _log(chunks),
-                cores / speed_up,
-                _log(self._unroll_steps),
-                _log(moved / operations),
-                _log(reduction),
-            ],
-            computing,
-            speed_up,
-        )
+        columns = [
+            np.ones(count),
+            _log(self._vector),
+            full,
+            power.astype("float64"),
+            _log(chunks),
+            cores / speed_up,
+            _log(self._unroll_steps),
+            _log(moved / operations),
+            _log(reduction),
+        ]
+        return columns, computing, speed_up
 
     def _caches(
         self, accesses: Sequence[Access], lines: Floats, strides: Floats, total_bytes: Floats

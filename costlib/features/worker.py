@@ -50,16 +50,9 @@ class Job(BaseModel):
 
 
 class Answer(BaseModel):
-    """How a job ended.
+    """How a job ended: how many programs could be replayed, or what went wrong.
 
-    Attributes
-    ----------
-    replayed
-        The number of programs that could be replayed.
-    error
-        What went wrong, if the job failed.
-    storage
-        Whether it was writing that failed.
+    ``storage`` says that it was the writing that failed.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
