@@ -90,20 +90,15 @@ class _Printer:
             renamed = {re.sub(r"^tir\.", "tirx.", key): v for key, v in attributes.items()}
             yield f"{_INDENT}T.func_attr({renamed!r})"
         for parameter in parameters:
-            if parameter.index in buffers:
-                buffer = buffers[parameter.index]
-                for size in self._new_sizes(buffer):
-                    yield _INDENT + size
-                handle = self._name(parameter)
-                arguments = ", ".join([handle, *self._buffer_arguments(buffer)])
-                yield f"{_INDENT}{self._name(buffer)} = T.match_buffer({arguments})"
+            buffer = buffers.get(parameter.index)
+            if buffer is None:
+                continue
+            for size in [*buffer.items("shape"), *buffer.items("strides")]:
+                if size.kind in ("Var", "SizeVar") and size.index not in self._names:
+                    yield f"{_INDENT}{self._name(size)} = T.{size.dtype}()"
+            arguments = ", ".join([self._name(parameter), *self._buffer_arguments(buffer)])
+            yield f"{_INDENT}{self._name(buffer)} = T.match_buffer({arguments})"
         yield from self._indented(node.child("body"))
-
-    def _new_sizes(self, buffer: Node) -> Iterator[str]:
-        """Declare the variables that a buffer is the first to name."""
-        for size in [*buffer.items("shape"), *buffer.items("strides")]:
-            if size.kind in ("Var", "SizeVar") and size.index not in self._names:
-                yield f"{self._name(size)} = T.{size.dtype}()"
 
     def _buffer_arguments(self, buffer: Node) -> Iterator[str]:
         yield self._tuple(buffer.items("shape"))
@@ -242,8 +237,7 @@ class _Printer:
                 return self._names[node.index]
             case "IntImm":
                 value = int(node.value("value"))
-                dtype = node.dtype
-                return f"T.bool({bool(value)})" if dtype == "bool" else f"T.{dtype}({value})"
+                return f"T.{node.dtype}({bool(value) if node.dtype == 'bool' else value})"
             case "FloatImm":
                 number = float(node.value("value"))
                 text = repr(number) if math.isfinite(number) else f'"{number}"'
