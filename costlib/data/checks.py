@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,8 +86,32 @@ def not_in(column: str, values: Iterable[str]) -> pl.Expr:
     return ~pl.col(column).is_in([str(value) for value in values])
 
 
-def canary_checks(reference: CanaryTimes) -> Iterator[Check]:
-    """Yield that canaries are somewhere near their reference."""
+def timing_checks(
+    frame: pl.DataFrame, machine: HardwareFile, flops: Mapping[str, float]
+) -> Iterator[Check]:
+    """Yield that latencies follow from what was timed on a machine.
+
+    Where canaries say that it is a machine we know, also that it can be so fast, given the
+    operations of those workloads where they are known, and that canaries are somewhere near
+    their reference.
+    """
+    columns = ("latency_s", "run_secs", "canary_compute", "canary_memory")
+    wrong = [
+        _contradicts(latency_s, run_secs, compute, memory, machine.canary)
+        for latency_s, run_secs, compute, memory in frame.select(columns).iter_rows()
+    ]
+    yield Check("have a latency that run_secs and the canaries do not give", _marks(wrong))
+    hardware, reference = machine.hardware, machine.canary
+    if reference is None:
+        return
+    if hardware.kind == "cpu":
+        fastest = _most_per_second(hardware) or math.inf
+        pairs = frame.select("workload_id", "latency_s").iter_rows()
+        too_fast = [
+            latency_s is not None and 0 < latency_s < flops.get(workload, 0.0) / fastest
+            for workload, latency_s in pairs
+        ]
+        yield Check("are faster than any machine with those cores can be", _marks(too_fast))
     for kind, expected in (("compute", reference.compute_s), ("memory", reference.memory_s)):
         usual = (pl.element() / expected).is_between(1 / CANARY_RANGE, CANARY_RANGE)
         yield Check(
@@ -96,45 +120,11 @@ def canary_checks(reference: CanaryTimes) -> Iterator[Check]:
         )
 
 
-def label_checks(
-    frame: pl.DataFrame, machine: HardwareFile, flops: Mapping[str, float]
-) -> Iterator[Check]:
-    """Yield that latencies follow from what was timed, and that a machine can be so fast.
-
-    The latter only where canaries say that it is a machine we know.
-
-    Parameters
-    ----------
-    frame
-        Measurements.
-    machine
-        What they were measured on.
-    flops
-        Operations of a workload, for those where it is known.
-    """
-    columns = ("latency_s", "run_secs", "canary_compute", "canary_memory")
-    wrong = [
-        _contradicts(latency_s, run_secs, compute, memory, machine.canary)
-        for latency_s, run_secs, compute, memory in frame.select(columns).iter_rows()
-    ]
-    yield Check("have a latency that run_secs and the canaries do not give", _marks(wrong))
-    hardware = machine.hardware
-    if hardware.kind == "cpu" and machine.canary is not None:
-        fastest = _most_per_second(hardware) or math.inf
-        pairs = frame.select("workload_id", "latency_s").iter_rows()
-        too_fast = [
-            latency_s is not None and 0 < latency_s < flops.get(workload, 0.0) / fastest
-            for workload, latency_s in pairs
-        ]
-        yield Check("are faster than any machine with those cores can be", _marks(too_fast))
-
-
-def misnamed(frame: pl.DataFrame) -> pl.Series:
-    """Mark rows whose program id is not the hash of the program."""
+def named_by_program(frame: pl.DataFrame) -> Check:
+    """Return that program ids are the hashes of the programs."""
     rows = frame.select("program_id", "workload_id", "sketch_id", "decisions").iter_rows()
-    return _marks(
-        [not hashes_to(name, (workload, sketch), text) for name, workload, sketch, text in rows]
-    )
+    wrong = [not hashes_to(name, context, text) for name, *context, text in rows]
+    return Check("have an id that is not the hash of the program", _marks(wrong))
 
 
 def misnamed_modules(frame: pl.DataFrame) -> pl.Series:
@@ -151,7 +141,7 @@ def misnamed_modules(frame: pl.DataFrame) -> pl.Series:
     return _marks([not one for one in sound])
 
 
-def hashes_to(name: str, context: tuple[str, ...], text: str) -> bool:
+def hashes_to(name: str, context: Sequence[str], text: str) -> bool:
     """Say whether ``name`` is the id of JSON text in its context."""
     try:
         return content_id(*context, json.loads(text)) == name

@@ -1,7 +1,7 @@
 """Many small parts into few large ones: fewer files to open, and a fraction of the bytes.
 
 Other processes may read and append meanwhile. A new part replaces its group of old ones in the
-moment it is renamed into place (:mod:`costlib.data.listing`), so a kill at any moment leaves a
+moment it is renamed into place (:mod:`costlib.data.parts`), so a kill at any moment leaves a
 dataset with the same rows, and compacting again ends what was begun. Only a reader that
 knows nothing of costlib may see rows twice, until the old parts are removed a moment later.
 """
@@ -16,8 +16,14 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
 from costlib.data.dataset import Dataset
-from costlib.data.listing import list_parts, remove_replaced, replaced_parts
-from costlib.data.parts import check_part, read_part, write_part
+from costlib.data.parts import (
+    check_part,
+    list_parts,
+    read_part,
+    remove_replaced,
+    replaced_parts,
+    write_part,
+)
 from costlib.files import locked
 from costlib.schema import TABLES
 
@@ -121,8 +127,11 @@ def _groups(found: list[Path], schema: pa.Schema) -> Iterator[list[Path]]:
     size = 0
     for part in found:
         part_size = part.stat().st_size
-        if part_size > PART_BYTES // 2 or not _is_known(part, schema):
+        if part_size > PART_BYTES // 2:
             continue
+        check_part(part, schema)
+        if set(pq.read_schema(part).names) - set(schema.names):
+            continue  # Its other columns would be lost.
         if size + part_size > PART_BYTES:
             yield group
             group, size = [], 0
@@ -130,9 +139,3 @@ def _groups(found: list[Path], schema: pa.Schema) -> Iterator[list[Path]]:
         size += part_size
     if len(group) > 1:
         yield group
-
-
-def _is_known(part: Path, schema: pa.Schema) -> bool:
-    """Say whether a part has no columns but those of ``schema``: others would be lost."""
-    check_part(part, schema)
-    return set(pq.read_schema(part).names) <= set(schema.names)

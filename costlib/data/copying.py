@@ -8,18 +8,19 @@ from dataclasses import dataclass
 import polars as pl
 import pyarrow as pa
 
+from costlib.data.checks import may_recur, repeated
 from costlib.data.compact import sort_rows
 from costlib.data.dataset import Dataset
-from costlib.data.parts import read_part
+from costlib.data.parts import hardware_of, read_part
 from costlib.errors import DatasetError
 from costlib.measure.correction import corrected_latency
-from costlib.schema import PARTITIONED, RECURRING, TABLES, CanaryTimes
+from costlib.schema import PARTITIONED, TABLES, CanaryTimes
 
 BATCH_ROWS = 1 << 17
 """Rows that are kept in memory, and written as one part."""
 
 _KEYS = {
-    "measurements": pl.when(pl.col("origin").is_in(RECURRING))
+    "measurements": pl.when(may_recur())
     .then(pl.struct("program_id", "status", "latency_s", "measured_at").hash())
     .otherwise(pl.col("program_id").hash()),
     "mutations": pl.struct("parent_id", "direction", "program_id", "model").hash(),
@@ -32,16 +33,10 @@ Wanted = Callable[[str, str | None, pl.DataFrame], pl.DataFrame]
 
 @dataclass
 class Copied:
-    """What was copied, and what was not.
+    """How many measurements were appended, and how many were there already.
 
-    Attributes
-    ----------
-    measurements
-        How many were appended.
-    repeated
-        How many were there already.
-    corrected
-        How many of the appended have another latency, for another reference of the canaries.
+    Those ``corrected``, among the appended, have another latency for another reference of the
+    canaries.
     """
 
     measurements: int = 0
@@ -54,8 +49,7 @@ def references(datasets: Sequence[Dataset]) -> dict[str, CanaryTimes]:
     fastest: dict[str, CanaryTimes] = {}
     for dataset in datasets:
         for hardware_id in dataset.hardware():
-            canary = dataset.canary(hardware_id)
-            if canary is not None:
+            if canary := dataset.canary(hardware_id):
                 fastest[hardware_id] = fastest.get(hardware_id, canary).better_of(canary)
     return fastest
 
@@ -109,28 +103,17 @@ def _new_rows(
         known.update(frame.select(_KEYS[table]).to_series())
     reference = target.canary(hardware_id)
     for source in sources:
-        is_other = reference is not None and source.canary(hardware_id) != reference
+        is_other = source.canary(hardware_id) != reference
         for frame in _frames([source], table, hardware_id):
             rows = wanted(table, hardware_id, frame)
-            new = rows.filter(_first_seen(rows.select(_KEYS[table]).to_series(), known))
+            new = rows.filter(~repeated(rows.select(_KEYS[table]).to_series(), known))
             if table == "measurements":
                 copied.measurements += len(new)
                 copied.repeated += len(rows) - len(new)
                 if reference is not None and is_other:
-                    corrected = _correct(new, reference)
-                    same = corrected["latency_s"].eq_missing(new["latency_s"])
-                    copied.corrected += len(new) - int(same.sum())
-                    new = corrected
+                    before, new = new["latency_s"], _correct(new, reference)
+                    copied.corrected += int(new["latency_s"].ne_missing(before).sum())
             yield new
-
-
-def _first_seen(keys: pl.Series, known: set[int]) -> pl.Series:
-    """Mark keys that are not known yet, and add all of them to ``known``."""
-    marks = []
-    for key in keys:
-        marks.append(key not in known)
-        known.add(key)
-    return pl.Series(marks, dtype=pl.Boolean)
 
 
 def _correct(rows: pl.DataFrame, reference: CanaryTimes) -> pl.DataFrame:
@@ -151,7 +134,7 @@ def _frames(
     """Yield the rows of each part."""
     for source in sources:
         for part in source.part_files(table):
-            if hardware_id is None or part.parent.name == f"hardware={hardware_id}":
+            if hardware_id in (None, hardware_of(part)):
                 yield pl.DataFrame(read_part(part, TABLES[table]))
 
 

@@ -11,12 +11,9 @@ from costlib.schema import Status
 def by_operator(dataset: Dataset) -> pl.DataFrame:
     """Return one row for each fused operator, the one with most tasks first.
 
-    Returns
-    -------
-    polars.DataFrame
-        ``operator``, ``tasks``, ``programs``, ``failed``, ``best_s`` and ``worst_s`` (the
-        fastest and slowest latency of its tasks' best programs), ``median_ratio`` (the median of
-        latencies as multiples of the best of their task).
+    It has ``operator``, ``tasks``, ``programs``, ``failed``, ``best_s`` and ``worst_s`` (the
+    fastest and slowest latency of its tasks' best programs), ``median_ratio`` (the median of
+    latencies as multiples of the best of their task).
     """
     names = dataset.scan("workloads").select("workload_id", operator="name")
     best = pl.col("best_s")
@@ -84,11 +81,8 @@ def slowness(dataset: Dataset) -> pl.Series:
 def best_so_far(dataset: Dataset) -> pl.DataFrame:
     """Return how close to a task's best one is after its first n programs, as measured.
 
-    Returns
-    -------
-    polars.DataFrame
-        ``programs`` (n), and over the tasks that have that many the ``mean`` and the quantiles
-        ``low`` (10 %) and ``high`` (90 %) of best latency / best among the first n.
+    It has ``programs`` (n), and over the tasks that have that many (``tasks``) the ``mean`` and
+    the quantiles ``low`` (10 %) and ``high`` (90 %) of best latency / best among the first n.
     """
     task = ["hardware", "workload_id"]
     first = pl.col("latency_s").fill_null(float("inf")).cum_min().over(task, order_by="measured_at")

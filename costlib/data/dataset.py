@@ -22,8 +22,8 @@ of many, in one step, too. No costlib is needed to read one::
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,6 @@ import pyarrow as pa
 
 from costlib import files
 from costlib.data import parts
-from costlib.data.listing import list_parts
 from costlib.data.manifest import MANIFEST, DatasetInfo, HardwareFile, read_hardware, read_info
 from costlib.data.remote import fetch_dataset
 from costlib.errors import DatasetError, UnknownNameError
@@ -57,10 +56,8 @@ class Dataset:
 
     Attributes
     ----------
-    path
-        Its folder.
-    info
-        Its versions.
+    path, info
+        Its folder, and its versions.
     scratch
         Where writers keep what is unfinished, see :func:`costlib.files.write_file`.
     """
@@ -100,12 +97,7 @@ class Dataset:
 
     @classmethod
     def open(cls, path: str | Path) -> Dataset:
-        """Open a dataset that exists.
-
-        Parameters
-        ----------
-        path
-            Its folder, or the address of a published one, which is fetched to be read.
+        """Open a dataset that exists; a published one, given by its address, is fetched.
 
         Raises
         ------
@@ -127,34 +119,27 @@ class Dataset:
         folder = self.path / HELD_OUT_FOLDER
         return Dataset.open(folder) if (folder / MANIFEST).exists() else None
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
+    def reading(self) -> AbstractContextManager[None]:
         """Keep the parts that are there now from being removed by a compaction.
 
         Without it, a lazy frame that was made before a compaction and collected after it
         raises ``FileNotFoundError``. Append nothing in the body.
         """
-        with files.locked(self.path, shared=True):
-            yield
+        return files.locked(self.path, shared=True)
 
     def add_hardware(
         self, hardware: Hardware, canary: CanaryTimes | None = None
     ) -> CanaryTimes | None:
         """Note a hardware, before its first measurement is appended.
 
+        Return the reference of its canaries that counts: the first one noted, perhaps by another
+        process.
+
         Parameters
         ----------
-        hardware
-            The hardware.
         canary
             What its canaries take in the state that latencies are corrected to, in seconds;
             ``None`` if no canaries were measured, as in foreign logs.
-
-        Returns
-        -------
-        CanaryTimes or None
-            The reference that counts: the first one noted for this hardware, perhaps by
-            another process.
 
         Raises
         ------
@@ -170,8 +155,8 @@ class Dataset:
 
     def hardware(self) -> dict[str, Hardware]:
         """Return each hardware of the dataset by its id; raise :class:`DatasetError`."""
-        files = sorted((self.path / "hardware").glob("*.json"))
-        return {file.stem: read_hardware(file).hardware for file in files}
+        found = sorted((self.path / "hardware").glob("*.json"))
+        return {file.stem: read_hardware(file).hardware for file in found}
 
     def canary(self, hardware_id: str) -> CanaryTimes | None:
         """Return the reference of a hardware's canaries, ``None`` if it is not noted."""
@@ -188,15 +173,15 @@ class Dataset:
         StorageError
             They could not be written; nothing has changed.
         """
-        return self._append_new("workloads", rows)
+        return self.append_table("workloads", rows)
 
     def append_sketches(self, rows: Sequence[Mapping[str, Any]]) -> int:
         """Append rows of :data:`costlib.schema.SKETCHES`, as :meth:`append_workloads` does."""
-        return self._append_new("sketches", rows)
+        return self.append_table("sketches", rows)
 
     def append_networks(self, rows: Sequence[Mapping[str, Any]]) -> int:
         """Append rows of :data:`costlib.schema.NETWORKS`, as :meth:`append_workloads` does."""
-        return self._append_new("networks", rows)
+        return self.append_table("networks", rows)
 
     def append_measurements(self, hardware_id: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Append rows of :data:`costlib.schema.MEASUREMENTS` as one part, all or none.
@@ -208,28 +193,42 @@ class Dataset:
         StorageError
             They could not be written; nothing has changed.
         """
-        self._append_of("measurements", hardware_id, rows)
+        self.append_table("measurements", rows, hardware_id)
 
     def append_mutations(self, hardware_id: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Append rows of :data:`costlib.schema.MUTATIONS`, as :meth:`append_measurements` does."""
-        self._append_of("mutations", hardware_id, rows)
+        self.append_table("mutations", rows, hardware_id)
 
-    def append_table(self, table: str, rows: pa.Table, hardware_id: str | None = None) -> None:
-        """Append rows that are an arrow table already, as the methods above do.
+    def append_table(
+        self,
+        table: str,
+        rows: Sequence[Mapping[str, Any]] | pa.Table,
+        hardware_id: str | None = None,
+    ) -> int:
+        """Append to any table, as the methods above do; say how many rows were appended.
 
-        Parameters
-        ----------
-        table
-            One of :data:`costlib.schema.TABLES`.
-        rows
-            With exactly its columns.
-        hardware_id
-            The hardware, for measurements and mutations.
+        They are mappings, or an arrow table with exactly the columns of ``table``; measurements
+        and mutations are of a hardware.
         """
-        if hardware_id is None:
-            self._append_new(table, rows)
-        else:
-            self._append_of(table, hardware_id, rows)
+        if hardware_id is not None and not self._hardware_file(hardware_id).exists():
+            raise DatasetError(f"{self.path} has no hardware '{hardware_id}'; add_hardware first")
+        if not len(rows):
+            return 0
+        if not isinstance(rows, pa.Table):
+            rows = parts.table_from_rows(rows, TABLES[table])
+        if hardware_id is not None:
+            folder = self.path / table / f"hardware={hardware_id}"
+            parts.write_part(folder, rows, TABLES[table], self.scratch)
+            return len(rows)
+        with files.locked(self.path / table):
+            known = self.scan(table).select(_KEYS[table]).collect()
+            ids = pl.DataFrame(rows.select(_KEYS[table])).with_row_index("place")
+            ids = ids.unique(_KEYS[table], keep="first", maintain_order=True)
+            new = ids.join(known, on=_KEYS[table], how="anti", maintain_order="left")
+            if len(new):
+                fresh = rows.take(new["place"].to_arrow())
+                parts.write_part(self.path / table, fresh, TABLES[table], self.scratch)
+        return len(new)
 
     def folders(self, table: str) -> list[Path]:
         """Return the folders that hold the parts of a table, one for each hardware or one."""
@@ -241,15 +240,10 @@ class Dataset:
     def part_files(self, table: str) -> list[Path]:
         """Return the parts of a table that count, oldest first for each hardware."""
         with self.reading():
-            return [part for folder in self.folders(table) for part in list_parts(folder)]
+            return [part for folder in self.folders(table) for part in parts.list_parts(folder)]
 
     def scan(self, table: str = "measurements") -> pl.LazyFrame:
         """Return the rows of a table that are there now, lazily.
-
-        Parameters
-        ----------
-        table
-            One of :data:`costlib.schema.TABLES`.
 
         Returns
         -------
@@ -276,10 +270,10 @@ class Dataset:
         if "=" in str(self.path.absolute()) and hive:
             # Polars would take a folder above the dataset for a column, too.
             return pl.concat(
-                _scan([part for part in found if part.parent == folder], schema, hive={})
-                .with_columns(hardware=pl.lit(folder.name.removeprefix("hardware=")))
+                _scan([part], schema, hive={})
+                .with_columns(hardware=pl.lit(parts.hardware_of(part)))
                 .select(schema.names())
-                for folder in sorted({part.parent for part in found})
+                for part in found
             )
         return _scan(found, schema, hive)
 
@@ -290,36 +284,6 @@ class Dataset:
 
     def _hardware_file(self, hardware_id: str) -> Path:
         return self.path / "hardware" / f"{hardware_id}.json"
-
-    def _append_of(
-        self, table: str, hardware_id: str, rows: Sequence[Mapping[str, Any]] | pa.Table
-    ) -> None:
-        if not self._hardware_file(hardware_id).exists():
-            raise DatasetError(f"{self.path} has no hardware '{hardware_id}'; add_hardware first")
-        if len(rows):
-            folder = self.path / table / f"hardware={hardware_id}"
-            parts.write_part(folder, _arrow(table, rows), TABLES[table], self.scratch)
-
-    def _append_new(self, table: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> int:
-        if not len(rows):
-            return 0
-        key = _KEYS[table]
-        candidates = _arrow(table, rows)
-        with files.locked(self.path / table):
-            known = set(self.scan(table).select(key).collect().iter_rows())
-            new: dict[tuple[Any, ...], int] = {}
-            ids = zip(*(candidates[column].to_pylist() for column in key), strict=True)
-            for position, row_id in enumerate(ids):
-                if row_id not in known:
-                    new.setdefault(row_id, position)
-            if new:
-                fresh = candidates.take(list(new.values()))
-                parts.write_part(self.path / table, fresh, TABLES[table], self.scratch)
-        return len(new)
-
-
-def _arrow(table: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pa.Table:
-    return rows if isinstance(rows, pa.Table) else parts.table_from_rows(rows, TABLES[table])
 
 
 def _scan(found: list[Path], schema: pl.Schema, hive: dict[str, pl.String]) -> pl.LazyFrame:

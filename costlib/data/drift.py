@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import date
+from collections.abc import Iterable, Iterator
 
 import polars as pl
 
@@ -17,47 +16,27 @@ DAY_MEASUREMENTS = 100
 """A day with fewer measurements is a moment, which may well be slower."""
 
 
-class CanaryDays:
-    """Gathers the canaries of one hardware.
+def canary_ratios(measurements: pl.DataFrame, reference: CanaryTimes) -> pl.DataFrame:
+    """Return ``day``, ``compute`` and ``memory``: canaries as multiples of their reference.
 
-    Parameters
-    ----------
-    reference
-        What they should be near.
+    Measurements without canaries are left out.
     """
+    timed = (pl.col("canary_compute").list.len() > 0) & (pl.col("canary_memory").list.len() > 0)
+    return measurements.filter(timed).select(
+        pl.col("measured_at").dt.date().alias("day"),
+        compute=(pl.col("canary_compute").list.min() / reference.compute_s).cast(pl.Float32),
+        memory=(pl.col("canary_memory").list.min() / reference.memory_s).cast(pl.Float32),
+    )
 
-    def __init__(self, reference: CanaryTimes) -> None:
-        self._expected = {"compute": reference.compute_s, "memory": reference.memory_s}
-        self._frames: list[pl.DataFrame] = []
 
-    def add(self, measurements: pl.DataFrame) -> None:
-        """Take up measurements; those without canaries do not count."""
-        timed = (pl.col("canary_compute").list.len() > 0) & (pl.col("canary_memory").list.len() > 0)
-        ratios = [
-            (pl.col(f"canary_{kind}").list.min() / expected).cast(pl.Float32).alias(kind)
-            for kind, expected in self._expected.items()
-        ]
-        day = pl.col("measured_at").dt.date().alias("day")
-        self._frames.append(measurements.filter(timed).select(day, *ratios))
-
-    def medians(self) -> dict[date, dict[str, float]]:
-        """Return the median of each canary as a multiple of its reference, for days that count."""
-        rows = (
-            pl.concat(self._frames)
-            .group_by("day")
-            .agg(pl.median(*self._expected), count=pl.len())
-            .filter(pl.col("count") >= DAY_MEASUREMENTS)
-            .drop("count")
-            .sort("day")
-        )
-        return {row.pop("day"): row for row in rows.iter_rows(named=True)}
-
-    def drifts(self) -> Iterator[str]:
-        """Say on which days a canary was off by more than :data:`DRIFT_TOLERANCE`."""
-        for day, medians in self.medians().items():
-            for kind, ratio in medians.items():
-                if not 1 / DRIFT_TOLERANCE <= ratio <= DRIFT_TOLERANCE:
-                    yield (
-                        f"drifted: on {day} the median {kind} canary took {ratio:.2f} times "
-                        f"its reference, more than {DRIFT_TOLERANCE} times off"
-                    )
+def drifts(ratios: Iterable[pl.DataFrame]) -> Iterator[str]:
+    """Say on which days a canary was off by more than :data:`DRIFT_TOLERANCE`."""
+    kinds = ("compute", "memory")
+    days = pl.concat(ratios).group_by("day").agg(pl.median(*kinds), count=pl.len()).sort("day")
+    for row in days.filter(pl.col("count") >= DAY_MEASUREMENTS).iter_rows(named=True):
+        for kind in kinds:
+            if not 1 / DRIFT_TOLERANCE <= row[kind] <= DRIFT_TOLERANCE:
+                yield (
+                    f"drifted: on {row['day']} the median {kind} canary took {row[kind]:.2f} times "
+                    f"its reference, more than {DRIFT_TOLERANCE} times off"
+                )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -76,47 +77,43 @@ def read_info(folder: Path) -> DatasetInfo:
         There is none, or it is damaged, or the schema version is another.
     """
     file = folder / MANIFEST
-    try:
+    with _damage_named(file):
+        if not file.exists():
+            if folder.exists():
+                raise DatasetError(f"{folder} is not a dataset: it has no {MANIFEST}")
+            raise DatasetError(f"there is no dataset at {folder}; `costlib collect` makes one")
         content = json.loads(file.read_bytes())
-        _check_version(folder, content["schema_version"])
+        version = content["schema_version"]
+        if isinstance(version, int) and version != SCHEMA_VERSION:
+            is_newer = version > SCHEMA_VERSION
+            raise DatasetError(
+                f"{folder} has schema version {version}, this costlib reads {SCHEMA_VERSION}; "
+                + ("update costlib" if is_newer else "collect again or use that costlib")
+            )
         return DatasetInfo.model_validate(content)
-    except DatasetError:
-        raise
-    except (FileNotFoundError, NotADirectoryError) as error:
-        if folder.exists():
-            raise DatasetError(f"{folder} is not a dataset: it has no {MANIFEST}") from error
-        raise DatasetError(
-            f"there is no dataset at {folder}; `costlib collect` makes one"
-        ) from error
-    except OSError as error:
-        raise DatasetError(f"{file} cannot be read: {error.strerror}") from error
-    except ValidationError as error:
-        raise DatasetError(f"{file} is damaged: {_reason(error)}") from error
-    except (ValueError, TypeError, LookupError) as error:
-        raise DatasetError(f"{file} is damaged: it holds no description of a dataset") from error
 
 
 def read_hardware(file: Path) -> HardwareFile:
     """Read one file of ``hardware/``; raise :class:`DatasetError` if it is damaged."""
-    try:
+    with _damage_named(file):
         return HardwareFile.model_validate_json(file.read_bytes())
+
+
+@contextmanager
+def _damage_named(file: Path) -> Iterator[None]:
+    """Turn what reading ``file`` raises into a :class:`DatasetError` about it."""
+    try:
+        yield
+    except DatasetError:
+        raise
     except OSError as error:
         raise DatasetError(f"{file} cannot be read: {error.strerror}") from error
     except ValidationError as error:
-        raise DatasetError(f"{file} is damaged: {_reason(error)}") from error
-
-
-def _check_version(path: Path, version: Any) -> None:
-    if isinstance(version, int) and version != SCHEMA_VERSION:
-        mend = "update costlib" if version > SCHEMA_VERSION else "collect again or use that costlib"
-        raise DatasetError(
-            f"{path} has schema version {version}, this costlib reads {SCHEMA_VERSION}; {mend}"
-        )
-
-
-def _reason(error: ValidationError) -> str:
-    first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'content'}: {first['msg']}"
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "content"
+        raise DatasetError(f"{file} is damaged: {where}: {first['msg']}") from error
+    except (ValueError, TypeError, LookupError) as error:
+        raise DatasetError(f"{file} is damaged: it holds no description of a dataset") from error
 
 
 def _tvm_version() -> str | None:

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict
 
 from costlib.data.copying import Copied, copy_rows
 from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
-from costlib.data.heldout import leaked
 from costlib.data.manifest import MANIFEST
+from costlib.data.splits import leaked
 from costlib.errors import InputError
 from costlib.schema import PARTITIONED
 
@@ -53,8 +53,6 @@ def merge(paths: Sequence[str | Path], out: str | Path) -> Merge:
 
     Parameters
     ----------
-    paths
-        The datasets.
     out
         The merged dataset's folder; made if it does not exist.
 
@@ -76,7 +74,12 @@ def merge(paths: Sequence[str | Path], out: str | Path) -> Merge:
         for dataset in [*sources, *held_out]:
             stack.enter_context(dataset.reading())
         left_out = {name for one in sources for inner in held_out for name in leaked(one, inner)}
-        _check_output(Path(out), held_out)
+        for inner in held_out if (Path(out) / MANIFEST).exists() else []:
+            if trained_on := leaked(Dataset.open(out), inner):
+                raise InputError(
+                    f"{out} holds tasks that {inner.path} holds out, the first is "
+                    f"{min(trained_on)}; choose a new folder for the output"
+                )
         target = Dataset.create(out)
         inner_target = target.held_out()
         inner_copied = Copied()
@@ -99,15 +102,3 @@ def merge(paths: Sequence[str | Path], out: str | Path) -> Merge:
         corrected=copied.corrected + inner_copied.corrected,
         left_out=sorted(left_out),
     )
-
-
-def _check_output(out: Path, held_out: Sequence[Dataset]) -> None:
-    if not (out / MANIFEST).exists():
-        return
-    for inner in held_out:
-        trained_on = leaked(Dataset.open(out), inner)
-        if trained_on:
-            raise InputError(
-                f"{out} holds tasks that {inner.path} holds out, the first is "
-                f"{min(trained_on)}; choose a new folder for the output"
-            )

@@ -3,6 +3,10 @@
 The scratch files of a dataset lie in a folder of their own, outside the tables: a plain
 reader that lists a table's folder must not meet a file that is about to be renamed
 (:mod:`costlib.files`).
+
+Compaction (:mod:`costlib.data.compact`) writes one part that names, in its metadata, the parts
+whose rows it holds. From the moment it is renamed into place those do not count; removing them
+only tidies up, and whoever comes next finishes that where it was interrupted.
 """
 
 from __future__ import annotations
@@ -18,9 +22,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pydantic import TypeAdapter
 
 from costlib.errors import DatasetError
-from costlib.files import first_line, write_file
+from costlib.files import first_line, storage_errors, sync_folder, write_file
 
 PART_PATTERN = "part-*.parquet"
 
@@ -35,6 +40,7 @@ MEND_PART = "remove that file, the rest stays readable (`costlib dataset verify`
 
 _ZSTD_LEVEL = 9
 _ROW_GROUP = 1 << 16
+_names = TypeAdapter(list[str])
 
 
 def table_from_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
@@ -64,27 +70,19 @@ def write_part(
     scratch: Path | None = None,
     replaces: Sequence[str] = (),
 ) -> Path:
-    """Add ``table`` to ``folder`` as a new part.
+    """Add ``table`` to ``folder`` (made if missing) as a new part, and return that.
+
+    Names of parts sort by time of writing and are unique among all processes.
 
     Parameters
     ----------
-    folder
-        Where the part goes; made if missing. Names of parts sort by time of writing and are
-        unique among all processes.
     table
         The rows, with exactly the columns of ``schema`` in any order; types are cast.
-    schema
-        What the part must look like.
     scratch
         See :func:`write_file`.
     replaces
         Names of parts in ``folder`` that do not count from then on, because ``table`` holds
-        their rows; see :mod:`costlib.data.listing`.
-
-    Returns
-    -------
-    Path
-        The finished part.
+        their rows.
 
     Raises
     ------
@@ -127,7 +125,7 @@ def read_part(part: Path, schema: pa.Schema) -> pa.Table:
     """
     check_part(part, schema)
     try:
-        rows = read_table(part)
+        rows = read_table(part, schema.names)
         columns = [
             rows[field.name] if field.name in rows.column_names else pa.nulls(len(rows), field.type)
             for field in schema
@@ -138,16 +136,10 @@ def read_part(part: Path, schema: pa.Schema) -> pa.Table:
 
 
 def read_table(file: Path, columns: list[str] | None = None) -> pa.Table:
-    """Read a parquet file by Arrow, whose readers survive damage that ends polars.
+    """Read a parquet file, or some columns, by Arrow: it survives damage that ends polars.
 
-    Metadata are left out: polars does not survive keys that are no text.
-
-    Parameters
-    ----------
-    file
-        The file.
-    columns
-        Those to read, all by default.
+    Metadata are left out: polars does not survive keys that are no text. Columns that are not
+    there are left out, too.
 
     Raises
     ------
@@ -171,13 +163,9 @@ def check_part(part: Path, schema: pa.Schema) -> None:
 
 
 def part_fault(part: Path, schema: pa.Schema) -> str | None:
-    """Look at the footer of a part.
+    """Say what is wrong with a part by its footer, ``None`` if nothing is.
 
-    Returns
-    -------
-    str or None
-        What is wrong: it is damaged, or a column has another type than in ``schema``. A
-        column that is not there is no fault.
+    It may be damaged, or a column has another type than in ``schema``; a missing one is no fault.
     """
     try:
         found = pq.read_schema(part)
@@ -192,9 +180,56 @@ def part_fault(part: Path, schema: pa.Schema) -> str | None:
     return None
 
 
+def list_parts(folder: Path) -> list[Path]:
+    """Return the parts of ``folder`` that count, oldest first."""
+    return _parts(folder, replaced=False)
+
+
+def replaced_parts(folder: Path) -> list[Path]:
+    """Return the parts of ``folder`` that do not count because another holds their rows."""
+    return _parts(folder, replaced=True)
+
+
+def remove_replaced(folder: Path) -> None:
+    """Remove the parts that do not count, lastingly.
+
+    Nobody else may replace parts of ``folder`` meanwhile.
+
+    Raises
+    ------
+    StorageError
+        They cannot be removed; they still do not count.
+    """
+    leftover = replaced_parts(folder)
+    with storage_errors(folder):
+        for part in leftover:
+            part.unlink(missing_ok=True)
+        if leftover:
+            sync_folder(folder)
+
+
+def _parts(folder: Path, *, replaced: bool) -> list[Path]:
+    found = sorted(folder.glob(PART_PATTERN))
+    names = {name for part in found if part.name.endswith(COMPACTED) for name in _replaces(part)}
+    return [part for part in found if (part.name in names) == replaced]
+
+
+def hardware_of(part: Path) -> str:
+    """Return the id of the hardware whose folder a part is in."""
+    return part.parent.name.removeprefix("hardware=")
+
+
 def polars_schema(schema: pa.Schema) -> pl.Schema:
     """Return the names and types that polars gives the columns of ``schema``."""
     return pl.DataFrame(schema.remove_metadata().empty_table()).schema
+
+
+def _replaces(part: Path) -> list[str]:
+    try:
+        metadata = pq.read_metadata(part).metadata or {}
+        return _names.validate_json(metadata.get(REPLACES.encode(), b"[]"))
+    except (pa.ArrowException, ValueError, OSError):
+        return []  # Damaged, which whoever reads it will find out.
 
 
 def _repetitive(rows: pa.Table) -> list[str]:

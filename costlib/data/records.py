@@ -20,14 +20,7 @@ def measurement_row(
 ) -> dict[str, Any]:
     """Return a row for :meth:`costlib.data.dataset.Dataset.append_measurements`.
 
-    Parameters
-    ----------
-    measurement
-        What was measured, now.
-    seed
-        Of the collection or the run.
-    origin, parent_id, direction
-        How the program was made.
+    It was measured now; ``seed`` is that of the collection or the run.
     """
     program = measurement.program
     return {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -12,24 +10,6 @@ from costlib.data.copying import copy_rows
 from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
 from costlib.errors import InputError
 from costlib.identity import content_id
-
-
-@dataclass(frozen=True)
-class _Chosen:
-    """What a sample consists of; program ids by hardware."""
-
-    workloads: set[str]
-    sketches: set[str]
-    programs: dict[str, set[str]]
-
-    def of(self, table: str, hardware_id: str | None, rows: pl.DataFrame) -> pl.DataFrame:
-        if table == "sketches":
-            return rows.filter(pl.col("sketch_id").is_in(list(self.sketches)))
-        if hardware_id is None:
-            return rows.filter(pl.col("workload_id").is_in(list(self.workloads)))
-        programs = list(self.programs.get(hardware_id, ()))
-        column = "parent_id" if table == "mutations" else "program_id"
-        return rows.filter(pl.col(column).is_in(programs))
 
 
 def sample(
@@ -46,8 +26,6 @@ def sample(
 
     Parameters
     ----------
-    path
-        The dataset.
     out
         The smaller dataset's folder; made if it does not exist.
     programs_per_task
@@ -84,16 +62,30 @@ def _copy_sample(
     source: Dataset, target: Dataset, programs_per_task: int, tasks: int | None, seed: int
 ) -> None:
     with source.reading():
-        chosen = _choose(source, programs_per_task, tasks, seed)
+        workloads, sketches, programs = _choose(source, programs_per_task, tasks, seed)
         for hardware_id in target.hardware():
-            if not target.measured(hardware_id) <= chosen.programs.get(hardware_id, set()):
+            if not target.measured(hardware_id) <= programs.get(hardware_id, set()):
                 raise InputError(
                     f"{target.path} holds other programs; choose a new folder for the output"
                 )
-        copy_rows([source], target, chosen.of)
+
+        def wanted(table: str, hardware_id: str | None, rows: pl.DataFrame) -> pl.DataFrame:
+            if table == "sketches":
+                column, ids = "sketch_id", sketches
+            elif hardware_id is None:
+                column, ids = "workload_id", workloads
+            else:
+                column = "parent_id" if table == "mutations" else "program_id"
+                ids = programs.get(hardware_id, set())
+            return rows.filter(pl.col(column).is_in(list(ids)))
+
+        copy_rows([source], target, wanted)
 
 
-def _choose(source: Dataset, programs_per_task: int, tasks: int | None, seed: int) -> _Chosen:
+def _choose(
+    source: Dataset, programs_per_task: int, tasks: int | None, seed: int
+) -> tuple[set[str], set[str], dict[str, set[str]]]:
+    """Return ids of workloads, of sketches, and of programs by hardware."""
     rows = source.scan()
     measured = rows.select(pl.col("workload_id").unique()).collect().to_series()
     workloads = sorted(measured, key=lambda workload_id: content_id(seed, workload_id))[:tasks]
@@ -112,18 +104,12 @@ def _choose(source: Dataset, programs_per_task: int, tasks: int | None, seed: in
     undo = pow(factor, -1, 2**64)
     programs: dict[str, set[str]] = {}
     for hardware_id, _, ranks in lowest.iter_rows():
-        ids = (f"{rank * undo % 2**64:016x}" for rank in ranks)
-        programs.setdefault(hardware_id, set()).update(ids)
-    chosen = [
-        frame.filter(pl.col("hardware") == hardware_id)
-        .filter(pl.col(column).is_in(list(ids)))
-        .select("sketch_id")
-        for hardware_id, ids in programs.items()
-        for frame, column in ((rows, "program_id"), (source.scan("mutations"), "parent_id"))
-    ]
-    return _Chosen(set(workloads), _values(chosen), programs)
-
-
-def _values(frames: Iterable[pl.LazyFrame]) -> set[str]:
-    """Return the values of a column that several frames have."""
-    return {value for frame in frames for value in frame.unique().collect().to_series()}
+        program_ids = (f"{rank * undo % 2**64:016x}" for rank in ranks)
+        programs.setdefault(hardware_id, set()).update(program_ids)
+    sketches: set[str] = set()
+    for hardware_id, ids in programs.items():
+        for frame, column in ((rows, "program_id"), (source.scan("mutations"), "parent_id")):
+            of_ids = (pl.col("hardware") == hardware_id) & pl.col(column).is_in(list(ids))
+            used = frame.filter(of_ids).select(pl.col("sketch_id").unique())
+            sketches.update(used.collect().to_series())
+    return set(workloads), sketches, programs

@@ -10,22 +10,14 @@ import polars as pl
 from costlib.data.dataset import Dataset
 from costlib.errors import UnknownNameError
 from costlib.identity import content_id
+from costlib.schema import PARTITIONED
 
 
 def held_out_tasks(workload_ids: Iterable[str], share: float, seed: int = 0) -> set[str]:
-    """Choose whole tasks to judge a model on.
+    """Choose about a share of whole tasks to judge a model on: at least one of two or more.
 
     Whether a task is chosen depends on its id and the seed alone: it stays on its side when
     the dataset grows.
-
-    Parameters
-    ----------
-    workload_ids
-        The tasks of the dataset.
-    share
-        About this share of them is chosen, and at least one if there are two or more.
-    seed
-        Another seed gives another choice.
     """
     ranked = sorted(set(workload_ids), key=lambda workload_id: content_id(seed, workload_id))
     count = max(round(share * len(ranked)), 1 if len(ranked) > 1 and share > 0 else 0)
@@ -62,13 +54,7 @@ def workload_keys(workloads: pl.LazyFrame) -> list[WorkloadKey]:
 
 
 def overlapping(candidates: Iterable[WorkloadKey], excluded: Iterable[WorkloadKey]) -> set[str]:
-    """Find the workloads that equal, or nearly equal, one that must not be trained on.
-
-    Returns
-    -------
-    set of str
-        Ids of those among ``candidates``.
-    """
+    """Return the ids of candidates that equal, or nearly equal, one not to be trained on."""
     excluded = list(excluded)
     ids = {key.workload_id for key in excluded}
     likes = {key[1:] for key in excluded}
@@ -100,10 +86,8 @@ class Split(NamedTuple):
 
 def split_by_task(dataset: Dataset, share: float, seed: int = 0) -> Split:
     """Judge on some of the measured tasks, on all hardwares; see :func:`held_out_tasks`."""
-    hardware_ids = frozenset(dataset.hardware())
-    measured = _measured(dataset, hardware_ids)
-    test = held_out_tasks(measured, share, seed)
-    return _split(dataset, measured, test, hardware_ids, hardware_ids)
+    measured = _measured(dataset, dataset.hardware())
+    return _split(dataset, measured, held_out_tasks(measured, share, seed))
 
 
 def split_by_network(dataset: Dataset, networks: Iterable[str]) -> Split:
@@ -115,15 +99,14 @@ def split_by_network(dataset: Dataset, networks: Iterable[str]) -> Split:
         The dataset's table of networks lacks one of them.
     """
     table = dataset.scan("networks").select("network", "workload_id").collect()
-    known = set(table["network"])
     called: set[str] = set()
     for network in networks:
-        if network not in known:
-            raise UnknownNameError("network", network, known)
-        called |= set(table.filter(pl.col("network") == network)["workload_id"])
-    hardware_ids = frozenset(dataset.hardware())
-    measured = _measured(dataset, hardware_ids)
-    return _split(dataset, measured, called & measured, hardware_ids, hardware_ids)
+        calls = table.filter(pl.col("network") == network)
+        if calls.is_empty():
+            raise UnknownNameError("network", network, set(table["network"]))
+        called.update(calls["workload_id"])
+    measured = _measured(dataset, dataset.hardware())
+    return _split(dataset, measured, called & measured)
 
 
 def split_by_hardware(
@@ -135,8 +118,6 @@ def split_by_hardware(
 
     Parameters
     ----------
-    dataset
-        The dataset.
     hardware_ids
         The hardwares to judge on.
     share, seed
@@ -147,32 +128,38 @@ def split_by_hardware(
     UnknownNameError
         The dataset has no such hardware.
     """
-    known = frozenset(dataset.hardware())
-    judged = frozenset(hardware_ids)
+    known = dataset.hardware().keys()
+    judged = set(hardware_ids)
     for hardware_id in judged - known:
         raise UnknownNameError("hardware", hardware_id, known)
     test = held_out_tasks(_measured(dataset, judged), share, seed)
-    return _split(dataset, _measured(dataset, known - judged), test, known - judged, judged)
+    return _split(dataset, _measured(dataset, known - judged), test, judged)
 
 
-def _measured(dataset: Dataset, hardware_ids: frozenset[str]) -> set[str]:
+def leaked(dataset: Dataset, held_out: Dataset) -> set[str]:
+    """Return the workloads with records in ``dataset`` that equal, or nearly equal, a held-out one.
+
+    Those that ``dataset`` only lists, because one of its networks calls them, are no leak.
+    """
+    recorded = pl.concat(dataset.scan(table).select("workload_id") for table in PARTITIONED)
+    trained_on = dataset.scan("workloads").join(recorded.unique(), on="workload_id", how="semi")
+    return overlapping(workload_keys(trained_on), workload_keys(held_out.scan("workloads")))
+
+
+def _measured(dataset: Dataset, hardware_ids: Iterable[str]) -> set[str]:
     rows = dataset.scan().filter(pl.col("hardware").is_in(list(hardware_ids)))
     return set(rows.select(pl.col("workload_id").unique()).collect()["workload_id"])
 
 
 def _split(
-    dataset: Dataset,
-    candidates: set[str],
-    test: set[str],
-    train_hardware: frozenset[str],
-    test_hardware: frozenset[str],
+    dataset: Dataset, candidates: set[str], test: set[str], judged: set[str] | None = None
 ) -> Split:
+    """Judge on some hardwares and train on the others, or both on all."""
+    known = frozenset(dataset.hardware())
     keys = {key.workload_id: key for key in workload_keys(dataset.scan("workloads"))}
-    excluded = overlapping(
-        [keys[workload_id] for workload_id in candidates], [keys[i] for i in test]
-    )
+    excluded = overlapping([keys[i] for i in candidates], [keys[i] for i in test])
     return Split(
-        Side(frozenset(candidates - excluded), train_hardware),
-        Side(frozenset(test), test_hardware),
+        Side(frozenset(candidates - excluded), known - (judged or set())),
+        Side(frozenset(test), known if judged is None else frozenset(judged)),
         len(excluded - test),
     )

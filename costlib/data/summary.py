@@ -81,66 +81,47 @@ def summarize(dataset: Dataset) -> DatasetSummary:
     """
     rows = dataset.scan()
     held_out = dataset.held_out()
+    judged = held_out.scan() if held_out else rows.clear()
     mutations = dataset.scan("mutations").unique(["hardware", "program_id"])
-    children = mutations.join(rows, on=["hardware", "program_id"], how="semi")
+    measured_children = mutations.join(rows, on=["hardware", "program_id"], how="semi")
     by_task = rows.group_by("workload_id").agg(pl.len().alias("count"))
     tasks = dataset.scan("workloads").join(by_task, on="workload_id", how="semi")
-    (
-        counts,
-        programs,
-        statuses,
-        origins,
-        hardwares,
-        operators,
-        networks,
-        parents,
-        measured_children,
-        held_out_counts,
-    ) = pl.collect_all(
-        [
-            by_task,
-            rows.select(pl.col("program_id").n_unique()),
-            _frequencies(rows, "status"),
-            _frequencies(rows, "origin"),
-            _frequencies(rows, "hardware"),
-            _frequencies(tasks, "name"),
-            _frequencies(
-                dataset.scan("networks").join(by_task, on="workload_id", how="semi"), "network"
-            ),
-            mutations.select(pl.col("parent_id").n_unique(), pl.len()),
-            children.select(pl.len()),
-            (held_out.scan() if held_out else rows.clear()).select(
-                pl.len(), pl.col("workload_id").n_unique()
-            ),
-        ]
-    )
-    per_task = counts["count"].to_list()
+    calls = dataset.scan("networks").join(by_task, on="workload_id", how="semi")
+    numbers = {
+        "programs": rows.select(pl.col("program_id").n_unique()),
+        "heldout_measurements": judged.select(pl.len()),
+        "heldout_tasks": judged.select(pl.col("workload_id").n_unique()),
+        "mutation_parents": mutations.select(pl.col("parent_id").n_unique()),
+        "mutation_children": mutations.select(pl.len()),
+        "mutation_children_measured": measured_children.select(pl.len()),
+    }
+    frequencies = {
+        "measurements_by_hardware": _frequencies(rows, "hardware"),
+        "measurements_by_status": _frequencies(rows, "status"),
+        "measurements_by_origin": _frequencies(rows, "origin"),
+        "tasks_by_operator": _frequencies(tasks, "name"),
+        "tasks_by_network": _frequencies(calls, "network"),
+    }
+    frames = {"by_task": by_task} | numbers | frequencies
+    found = dict(zip(frames, pl.collect_all(list(frames.values())), strict=True))
+    tables = {name: dict(found[name].iter_rows()) for name in frequencies}
+    per_task = found["by_task"]["count"].to_list()
     measurements = sum(per_task)
-    by_status = dict(statuses.iter_rows())
     size = sum(part.stat().st_size for table in TABLES for part in dataset.part_files(table))
     return DatasetSummary(
         path=str(dataset.path),
         schema_version=dataset.info.schema_version,
         measurements=measurements,
-        ok=by_status.get(str(Status.OK), 0),
-        heldout_measurements=held_out_counts.item(0, 0),
-        heldout_tasks=held_out_counts.item(0, 1),
-        mutation_parents=parents.item(0, 0),
-        mutation_children=parents.item(0, 1),
-        mutation_children_measured=measured_children.item(),
+        ok=tables["measurements_by_status"].get(str(Status.OK), 0),
         tasks=len(per_task),
-        programs=programs.item(),
         hardware=list(dataset.hardware()),
-        measurements_by_hardware=dict(hardwares.iter_rows()),
-        measurements_by_status=by_status,
-        measurements_by_origin=dict(origins.iter_rows()),
-        tasks_by_operator=dict(operators.iter_rows()),
-        tasks_by_network=dict(networks.iter_rows()),
         measurements_per_task_min=min(per_task, default=0),
         measurements_per_task_median=float(median(per_task or [0])),
         measurements_per_task_max=max(per_task, default=0),
         bytes=size,
         bytes_per_measurement=size / measurements if measurements else None,
+        **{name: found[name].item() for name in numbers},
+        **tables,
     )
 
 

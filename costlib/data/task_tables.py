@@ -33,16 +33,7 @@ def register_workloads(dataset: Dataset, tasks: Iterable[Task], only: Collection
 
 def register_sketches(dataset: Dataset, sketches: Iterable[Sketch]) -> None:
     """Note sketches of MetaSchedule."""
-    dataset.append_sketches(
-        [
-            {
-                "sketch_id": sketch.sketch_id,
-                "language": str(Language.METASCHEDULE),
-                "instructions": sketch.to_json(),
-            }
-            for sketch in sketches
-        ]
-    )
+    dataset.append_sketches([sketch_row(sketch, Language.METASCHEDULE) for sketch in sketches])
 
 
 def recorded_tasks(dataset: Dataset, network: str, hardware: Hardware) -> list[Task]:
@@ -64,6 +55,15 @@ def recorded_tasks(dataset: Dataset, network: str, hardware: Hardware) -> list[T
 def task_of(row: dict[str, Any], hardware: Hardware) -> Task:
     """Return the task of a row of ``workloads``, to be compiled for ``hardware``."""
     return Task(row["name"], module_from_json(row["mod_json"]), hardware.target)
+
+
+def sketch_row(sketch: Sketch, language: Language) -> dict[str, Any]:
+    """Return the row of a sketch in ``sketches``."""
+    return {
+        "sketch_id": sketch.sketch_id,
+        "language": str(language),
+        "instructions": sketch.to_json(),
+    }
 
 
 def workload_row(task: Task) -> dict[str, Any]:

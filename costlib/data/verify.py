@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from costlib.data import checks
 from costlib.data.checks import MEND_ROWS, Check
 from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
-from costlib.data.drift import CanaryDays
-from costlib.data.heldout import leaked
-from costlib.data.listing import replaced_parts
+from costlib.data.drift import canary_ratios, drifts
 from costlib.data.manifest import HardwareFile, read_hardware
-from costlib.data.parts import MEND_PART, part_fault, read_table
+from costlib.data.parts import MEND_PART, hardware_of, part_fault, read_table, replaced_parts
+from costlib.data.splits import leaked
 from costlib.errors import DatasetError
 from costlib.files import first_line
 from costlib.schema import PARTITIONED, TABLES, Language
@@ -47,9 +49,6 @@ class Problem(BaseModel):
     mend: str
 
 
-_MakeProblem = Callable[[Path, str, str], Problem]
-
-
 def verify(dataset: Dataset) -> list[Problem]:
     """Read everything in ``dataset``, the held-out tasks included, and check it.
 
@@ -68,238 +67,190 @@ def verify(dataset: Dataset) -> list[Problem]:
         Empty if the dataset is sound.
     """
     with dataset.reading():
-        found = list(_Verifier(dataset).problems())
+        found = _Verifier(dataset).run()
     held_out = dataset.held_out()
     if held_out is not None:
         for inner in verify(held_out):
             found.append(inner.model_copy(update={"file": f"{HELD_OUT_FOLDER}/{inner.file}"}))
-        found += _leaks(dataset, held_out)
+        with suppress(DatasetError):  # A damaged part, which is named already.
+            if both := leaked(dataset, held_out):
+                what = f"has records of {len(both)} tasks that are, or nearly are, held out: "
+                what += min(both)
+                found.append(Problem(file=HELD_OUT_FOLDER, what=what, mend=_MEND_LEAK))
     return found
 
 
-def _leaks(dataset: Dataset, held_out: Dataset) -> Iterator[Problem]:
-    try:
-        both = leaked(dataset, held_out)
-    except DatasetError:  # A damaged part, which is named already.
-        return
-    if both:
-        what = f"has records of {len(both)} tasks that are, or nearly are, held out: {min(both)}"
-        yield Problem(file=HELD_OUT_FOLDER, what=what, mend=_MEND_LEAK)
-
-
 class _Verifier:
-    """Walks through one dataset; the methods yield problems, and return what they have read."""
+    """Walks through one dataset; keeps what it reads, and the problems in :attr:`found`."""
 
     def __init__(self, dataset: Dataset) -> None:
-        self.dataset = dataset
-        self._incomplete: set[str] = set()
-        """Hardwares with a part of measurements that cannot be read."""
+        self.found: list[Problem] = []
+        self._dataset = dataset
+        # In the order opposite to writing: what rows refer to was there before them.
+        self._parts = {table: dataset.part_files(table) for table in reversed(TABLES)}
+        self._unread: set[Path] = set()
+        """Folders with a part that cannot be read."""
+        self._machines: dict[str, HardwareFile] = {}
+        self._flops: dict[str, float] = {}
+        self._workloads: set[str] = set()
+        self._sketches: set[str] = set()
+        self._programs: defaultdict[str, set[str]] = defaultdict(set)
+        """Of each hardware."""
 
-    def problems(self) -> Iterator[Problem]:
-        # Listed in the order opposite to writing: what they refer to was there before them.
-        mutations, measurements, networks = (
-            self.dataset.part_files(table) for table in ("mutations", "measurements", "networks")
-        )
-        yield from self._stray_files()
-        machines = yield from self._hardware()
-        workloads, flops = yield from self._workloads()
-        sketches = yield from self._sketches()
-        yield from self._networks(networks, workloads)
-        programs = yield from self._measurements(measurements, machines, workloads, sketches, flops)
-        yield from self._mutations(mutations, programs, workloads, sketches)
+    def run(self) -> list[Problem]:
+        self._stray_files()
+        self._hardware()
+        self._workload_rows()
+        self._sketch_rows()
+        self._network_rows()
+        self._measurement_rows()
+        self._mutation_rows()
+        return self.found
 
-    def _problem(self, file: Path, what: str, mend: str) -> Problem:
-        return Problem(file=str(file.relative_to(self.dataset.path)), what=what, mend=mend)
+    def _note(self, file: Path, what: str, mend: str) -> None:
+        name = str(file.relative_to(self._dataset.path))
+        self.found.append(Problem(file=name, what=what, mend=mend))
 
-    def _stray_files(self) -> Iterator[Problem]:
+    def _stray_files(self) -> None:
         for table in TABLES:
-            files = {path for path in (self.dataset.path / table).rglob("*") if path.is_file()}
-            known = set(self.dataset.part_files(table))
-            for folder in self.dataset.folders(table):
+            files = {path for path in (self._dataset.path / table).rglob("*") if path.is_file()}
+            known = set(self._dataset.part_files(table))
+            for folder in self._dataset.folders(table):
                 known.update(replaced_parts(folder))
             for file in sorted(files - known):
-                yield self._problem(
-                    file, "is not a part of the table", "move it out of the dataset"
-                )
+                self._note(file, "is not a part of the table", "move it out of the dataset")
 
-    def _hardware(self) -> Generator[Problem, None, dict[str, HardwareFile]]:
-        """Return the hardwares that are sound."""
-        machines = {}
-        folder = self.dataset.path / "hardware"
+    def _hardware(self) -> None:
+        folder = self._dataset.path / "hardware"
         needed = {
             folder / f"{part_folder.name.removeprefix('hardware=')}.json"
             for table in PARTITIONED
-            for part_folder in self.dataset.folders(table)
+            for part_folder in self._dataset.folders(table)
         }
         files = set(folder.glob("*.json"))
         for file in sorted(files | needed):
             if file not in files:
-                what = "is missing, but there are measurements on it"
-                yield self._problem(file, what, _MEND_HARDWARE)
+                self._note(file, "is missing, but there are measurements on it", _MEND_HARDWARE)
                 continue
             try:
-                content = read_hardware(file)
+                machine = read_hardware(file)
+                wrong = _wrong_hardware(file, machine)
             except DatasetError as error:
-                yield self._problem(file, str(error), _MEND_HARDWARE)
-                continue
-            wrong = _wrong_hardware(file, content)
+                wrong = str(error)
             if wrong:
-                yield self._problem(file, wrong, _MEND_HARDWARE)
+                self._note(file, wrong, _MEND_HARDWARE)
             else:
-                machines[file.stem] = content
-        return machines
+                self._machines[file.stem] = machine
 
-    def _workloads(self) -> Generator[Problem, None, tuple[set[str], dict[str, float]]]:
-        """Return all ids, and the operations of those whose number is known."""
-        ids: set[str] = set()
-        flops: dict[str, float] = {}
-        for part in self.dataset.part_files("workloads"):
-            frame = yield from self._read(part, "workloads")
-            if frame is not None:
-                wrong = checks.misnamed_modules(frame)
-                found = [
-                    _once("workload_id", frame, ids),
-                    Check("have a module that cannot be read, or another id than it", wrong),
-                ]
-                yield from self._report(part, frame, "workload_id", found)
-                known = frame.filter(pl.col("flops").is_not_null())
-                flops.update(known.select("workload_id", "flops").iter_rows())
-        return ids, flops
+    def _workload_rows(self) -> None:
+        for part, frame in self._frames("workloads"):
+            wrong = checks.misnamed_modules(frame)
+            found = [
+                _once(["workload_id"], frame, self._workloads),
+                Check("have a module that cannot be read, or another id than it", wrong),
+            ]
+            self._check(part, frame, "workload_id", found)
+            known = frame.filter(pl.col("flops").is_not_null())
+            self._flops.update(known.select("workload_id", "flops").iter_rows())
 
-    def _sketches(self) -> Generator[Problem, None, set[str]]:
-        ids: set[str] = set()
-        for part in self.dataset.part_files("sketches"):
-            frame = yield from self._read(part, "sketches")
-            if frame is None:
-                continue
+    def _sketch_rows(self) -> None:
+        for part, frame in self._frames("sketches"):
             pairs = frame.select("sketch_id", "instructions").iter_rows()
             wrong = pl.Series([not checks.hashes_to(name, (), text) for name, text in pairs])
             found = [
-                _once("sketch_id", frame, ids),
+                _once(["sketch_id"], frame, self._sketches),
                 Check("have an id that is not the hash of the instructions", wrong),
                 Check("are in an unknown language", checks.not_in("language", Language)),
             ]
-            yield from self._report(part, frame, "sketch_id", found)
-        return ids
+            self._check(part, frame, "sketch_id", found)
 
-    def _networks(self, parts: list[Path], workloads: set[str]) -> Iterator[Problem]:
-        seen: set[tuple[str, str]] = set()
-        for part in parts:
-            frame = yield from self._read(part, "networks")
-            if frame is None:
-                continue
+    def _network_rows(self) -> None:
+        seen: set[Any] = set()
+        for part, frame in self._frames("networks"):
             found = [
                 _once(["network", "workload_id"], frame, seen),
                 Check("have a weight below 1", pl.col("weight") < 1),
-                checks.reference_checks(workloads, set())[0],
+                checks.reference_checks(self._workloads, set())[0],
             ]
-            yield from self._report(part, frame, "network", found)
+            self._check(part, frame, "network", found)
 
-    def _measurements(
-        self,
-        parts: list[Path],
-        machines: dict[str, HardwareFile],
-        workloads: set[str],
-        sketches: set[str],
-        flops: dict[str, float],
-    ) -> Generator[Problem, None, dict[str, set[str]]]:
-        """Return the programs of each hardware."""
-        row_checks = checks.measurement_checks(workloads, sketches)
-        programs: dict[str, set[str]] = {}
-        once: dict[str, set[str]] = {}
-        days: dict[str, CanaryDays] = {}
-        for part in parts:
-            hardware_id = _hardware_id(part)
-            frame = yield from self._read(part, "measurements")
-            if frame is None:
-                self._incomplete.add(hardware_id)
-                continue
+    def _measurement_rows(self) -> None:
+        row_checks = checks.measurement_checks(self._workloads, self._sketches)
+        once: defaultdict[str, set[Any]] = defaultdict(set)
+        ratios: defaultdict[Path, list[pl.DataFrame]] = defaultdict(list)
+        for part, frame in self._frames("measurements"):
+            hardware_id = hardware_of(part)
             first = frame.filter(~checks.may_recur())
-            seen = once.setdefault(hardware_id, set())
-            yield from self._report(part, first, "program_id", [_once("program_id", first, seen)])
-            programs.setdefault(hardware_id, set()).update(frame["program_id"])
-            found = [
-                *row_checks,
-                Check("have an id that is not the hash of the program", checks.misnamed(frame)),
-            ]
-            machine = machines.get(hardware_id)
+            seen_once = _once(["program_id"], first, once[hardware_id])
+            self._check(part, first, "program_id", [seen_once])
+            self._programs[hardware_id].update(frame["program_id"])
+            found = [*row_checks, checks.named_by_program(frame)]
+            machine = self._machines.get(hardware_id)
             if machine is not None:
-                found += checks.label_checks(frame, machine, flops)
+                found += checks.timing_checks(frame, machine, self._flops)
             if machine is not None and machine.canary is not None:
-                found += checks.canary_checks(machine.canary)
-                days.setdefault(hardware_id, CanaryDays(machine.canary)).add(frame)
-            yield from self._report(part, frame, "program_id", found)
-        for hardware_id, one in days.items():
-            folder = self.dataset.path / "measurements" / f"hardware={hardware_id}"
-            for what in one.drifts():
-                yield self._problem(folder, what, _MEND_DRIFT)
-        return programs
+                ratios[part.parent].append(canary_ratios(frame, machine.canary))
+            self._check(part, frame, "program_id", found)
+        for folder, days in ratios.items():
+            for what in drifts(days):
+                self._note(folder, what, _MEND_DRIFT)
 
-    def _mutations(
-        self,
-        parts: list[Path],
-        programs: dict[str, set[str]],
-        workloads: set[str],
-        sketches: set[str],
-    ) -> Iterator[Problem]:
+    def _mutation_rows(self) -> None:
         key = ["parent_id", "direction", "program_id", "model"]
-        seen: dict[str, set[tuple[str, ...]]] = {}
-        for part in parts:
-            frame = yield from self._read(part, "mutations")
-            if frame is None:
-                continue
-            hardware_id = _hardware_id(part)
-            is_complete = hardware_id not in self._incomplete
-            parents = programs.get(hardware_id, set()) if is_complete else set(frame["parent_id"])
+        seen: defaultdict[str, set[Any]] = defaultdict(set)
+        for part, frame in self._frames("mutations"):
+            hardware_id = hardware_of(part)
+            measured = self._dataset.path / "measurements" / part.parent.name
+            is_complete = measured not in self._unread
+            parents = self._programs[hardware_id] if is_complete else set(frame["parent_id"])
             found = [
-                *checks.mutation_checks(workloads, sketches, parents),
-                Check("have an id that is not the hash of the program", checks.misnamed(frame)),
-                _once(key, frame, seen.setdefault(hardware_id, set())),
+                *checks.mutation_checks(self._workloads, self._sketches, parents),
+                checks.named_by_program(frame),
+                _once(key, frame, seen[hardware_id]),
             ]
-            yield from self._report(part, frame, "program_id", found)
+            self._check(part, frame, "program_id", found)
 
-    def _report(
-        self, part: Path, frame: pl.DataFrame, key: str, found: Iterable[Check]
-    ) -> Iterator[Problem]:
+    def _check(self, part: Path, frame: pl.DataFrame, key: str, found: Sequence[Check]) -> None:
         """Evaluate checks; ``key`` is what to call a row by."""
-        found = list(found)
         masks = frame.select(check.mask.alias(check.what) for check in found)
         for check in found:
             bad = frame[key].filter(masks[check.what])
             if len(bad):
                 what = f"{len(bad)} of {len(frame)} rows {check.what}, the first is {bad[0]}"
-                yield self._problem(part, what, check.mend)
+                self._note(part, what, check.mend)
 
-    def _read(self, part: Path, table: str) -> Generator[Problem, None, pl.DataFrame | None]:
-        """Return all rows of a part, ``None`` if they are not to be trusted."""
-        schema = TABLES[table]
+    def _frames(self, table: str) -> Iterator[tuple[Path, pl.DataFrame]]:
+        """Yield the parts of a table, and all rows of each, unless they are not to be trusted."""
+        for part in self._parts[table]:
+            frame = self._read(part, TABLES[table])
+            if frame is None:
+                self._unread.add(part.parent)
+            else:
+                yield part, frame
+
+    def _read(self, part: Path, schema: pa.Schema) -> pl.DataFrame | None:
         fault = part_fault(part, schema)
         if fault is not None:
-            yield self._problem(part, fault, MEND_PART)
+            self._note(part, fault, MEND_PART)
             return None
         try:
             frame = pl.DataFrame(read_table(part))
         except (ValueError, OSError) as error:
-            yield self._problem(part, f"is damaged ({first_line(error)})", MEND_PART)
+            self._note(part, f"is damaged ({first_line(error)})", MEND_PART)
             return None
         required = [field.name for field in schema if not field.nullable]
         empty = [n for n in required if n not in frame.columns or frame[n].null_count()]
         if empty:
-            yield self._problem(part, f"lacks values in: {', '.join(empty)}", MEND_ROWS)
+            self._note(part, f"lacks values in: {', '.join(empty)}", MEND_ROWS)
             return None
         optional = [pl.lit(None).alias(n) for n in schema.names if n not in frame.columns]
         return frame.with_columns(optional)
 
 
-def _once(key: str | list[str], frame: pl.DataFrame, seen: set[Any]) -> Check:
+def _once(key: list[str], frame: pl.DataFrame, seen: set[Any]) -> Check:
     """Check that a key was not seen before, and add all keys to ``seen``."""
-    ids = frame[key] if isinstance(key, str) else frame.select(key).iter_rows()
-    name = key if isinstance(key, str) else " and ".join(key)
-    return Check(f"repeat a {name}", checks.repeated(ids, seen))
-
-
-def _hardware_id(part: Path) -> str:
-    return part.parent.name.removeprefix("hardware=")
+    ids = frame[key[0]] if len(key) == 1 else frame.select(key).iter_rows()
+    return Check(f"repeat a {' and '.join(key)}", checks.repeated(ids, seen))
 
 
 def _wrong_hardware(file: Path, content: HardwareFile) -> str | None:

@@ -36,22 +36,14 @@ Progress = Callable[[int, int], None]
 def build_features(
     dataset: Dataset, hardware_id: str, on_progress: Progress | None = None
 ) -> FeatureStore:
-    """Compute the features of all programs that ran and have none yet.
+    """Compute the features of all programs that ran and have none yet; return all there are.
+
+    Programs that this TVM cannot replay, and those of workloads without IR, have none.
 
     Parameters
     ----------
-    dataset
-        The dataset.
-    hardware_id
-        One of its hardwares.
     on_progress
         Called with (programs done, programs missing) after each job.
-
-    Returns
-    -------
-    FeatureStore
-        The features. Programs that this TVM cannot replay, and those of workloads without IR, are
-        not in it.
 
     Raises
     ------
@@ -79,10 +71,14 @@ def _count_missing(dataset: Dataset, hardware_id: str, store: FeatureStore) -> d
     only = set(with_ir.select("workload_id").collect()["workload_id"])
     missing = {}
     for workload_id, programs in programs_by_task(dataset, hardware_id, only=only):
-        count = len(programs.join(store.known(workload_id), on="program_id", how="anti"))
-        if count:
+        if count := len(_unknown(programs, store, workload_id)):
             missing[workload_id] = count
     return missing
+
+
+def _unknown(programs: pl.DataFrame, store: FeatureStore, workload_id: str) -> pl.DataFrame:
+    known = store.known(workload_id)
+    return programs.join(known, on="program_id", how="anti", maintain_order="left")
 
 
 def _jobs(dataset: Dataset, hardware_id: str, store: FeatureStore, only: set[str]) -> Iterator[Job]:
@@ -90,15 +86,12 @@ def _jobs(dataset: Dataset, hardware_id: str, store: FeatureStore, only: set[str
         dataset.scan("sketches").select("sketch_id", "instructions").collect().iter_rows()
     )
     hardware = dataset.hardware()[hardware_id]
-    workloads = dataset.scan("workloads").select("name", "mod_json", "workload_id")
+    workloads = dataset.scan("workloads")
     columns = (pl.col("sketch_id").first(), pl.col("decisions").first())
     for workload_id, programs in programs_by_task(dataset, hardware_id, *columns, only=only):
-        workload = workloads.filter(pl.col("workload_id") == workload_id).collect()
-        name, mod_json, _ = workload.row(0)
-        missing = programs.join(
-            store.known(workload_id), on="program_id", how="anti", maintain_order="left"
-        )
-        for rows in missing.iter_slices(_JOB_PROGRAMS):
+        workload = workloads.filter(pl.col("workload_id") == workload_id)
+        name, mod_json = workload.select("name", "mod_json").collect().row(0)
+        for rows in _unknown(programs, store, workload_id).iter_slices(_JOB_PROGRAMS):
             used = {i: sketches[i] for i in rows["sketch_id"].unique() if i in sketches}
             yield Job(
                 folder=store.folder,

@@ -9,6 +9,7 @@ how far each access reaches at each depth of its nest, which is what this module
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -88,7 +89,7 @@ def _walk(node: Any, around: _Surroundings) -> Iterator[LoopNest]:
 
 def _nest(store: Any, around: _Surroundings) -> LoopNest:
     loops = [loop for loop in around.loops if loop[1] > 1]
-    values = _Values(loops, around.axes, around.weights)
+    values = _Values(loops, around)
     expression = _Expression()
     expression.read(store.value)
     loads = [values.access(buffer, indices) for buffer, indices in expression.loads]
@@ -117,14 +118,10 @@ class _Expression:
             self.loads.append((node.source, node.indices))
             return
         if isinstance(node, nodes.Call):
-            name = getattr(node.op, "name", "")
-            if name.endswith("if_then_else"):
-                self.branches += 1
-                for argument in node.args[1:]:
-                    self.read(argument)
-                return
-            self.calls += 1
-            for argument in node.args:
+            is_branch = getattr(node.op, "name", "").endswith("if_then_else")
+            self.branches += is_branch
+            self.calls += not is_branch
+            for argument in node.args[is_branch:]:
                 self.read(argument)
             return
         if type(node) in _BINARY or isinstance(node, nodes.Div):
@@ -144,12 +141,7 @@ class _Values:
     of the others (`l + 1` of them); then a step of one loop alone (`l`).
     """
 
-    def __init__(
-        self,
-        loops: Sequence[tuple[Any, int, int]],
-        axes: Mapping[Any, Any],
-        weights: frozenset[Any],
-    ) -> None:
+    def __init__(self, loops: Sequence[tuple[Any, int, int]], around: _Surroundings) -> None:
         count = len(loops)
         self._depths = count + 1
         self._zero = np.zeros(2 * count + 1, "int64")
@@ -162,12 +154,13 @@ class _Values:
             points[: place + 1] = extent - 1
             points[self._depths + place] = 1
             self._known[variable] = points
-        self._axes = axes
-        self._weights = weights
+        self._axes = around.axes
+        self._weights = around.weights
 
     def access(self, buffer: Any, indices: Any) -> Access:
         """Find out what an access touches."""
-        element_bytes = max(1, _bits(buffer.dtype) // 8)
+        bits = re.sub(r"\D", "", str(buffer.dtype))
+        element_bytes = max(1, int(bits or 8) // 8)
         shape = [_constant(size) for size in buffer.shape]
         steps = np.zeros((len(shape), len(self._zero) - self._depths), "int64")
         run = elements = np.ones(self._depths)
@@ -186,12 +179,10 @@ class _Values:
             rows = np.where(contiguous, rows, rows * reach)
             contiguous = contiguous & (reach == size)
         lines = rows * np.ceil(run * element_bytes / LINE_BYTES)
-        strides = offset[self._depths :] - offset[self._depths - 1]
-        most = self._iterations
         return Access(
-            np.minimum(elements, most),
-            np.minimum(lines, most),
-            strides,
+            np.minimum(elements, self._iterations),
+            np.minimum(lines, self._iterations),
+            offset[self._depths :] - offset[self._depths - 1],
             steps,
             tuple(shape),
             element_bytes,
@@ -219,8 +210,3 @@ class _Values:
 def _constant(extent: Any) -> int:
     """Return an extent; 1 for one that is not known before the program runs."""
     return int(extent) if isinstance(extent, nodes.IntImm) else 1
-
-
-def _bits(dtype: Any) -> int:
-    digits = "".join(character for character in str(dtype) if character.isdigit())
-    return int(digits) if digits else 8

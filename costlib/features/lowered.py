@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from costlib.features.batch import FeatureBatch, concatenate
-from costlib.features.context import lowered_context
+from costlib.arrays import Float32s
+from costlib.features.batch import FeatureBatch, concatenate, lowered_context
 from costlib.features.nest_features import describe_nests
-from costlib.features.per_store import extract_stores
 from costlib.hardware import Hardware
+from costlib.tvm_compat import ms
+
+STORE_FEATURES = 164
 
 
 def lowered_batch(
@@ -31,3 +33,13 @@ def lowered_batch(
         stores = thread.submit(extract_stores, context, schedules)
         nests = describe_nests([schedule.mod for schedule in schedules], hardware)
     return concatenate(stores.result(), lowered_context(flops, hardware, nests))
+
+
+def extract_stores(context: Any, schedules: Sequence[Any]) -> list[Float32s]:
+    """Return MetaSchedule's ``PerStoreFeature`` of each program, float32 `n_stores x 164`.
+
+    They are given as in :func:`lowered_batch`.
+    """
+    candidates = [ms.MeasureCandidate(schedule, []) for schedule in schedules]
+    arrays = ms.feature_extractor.PerStoreFeature().extract_from(context, candidates)
+    return [array.numpy().astype("float32") for array in arrays]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from costlib.arrays import Floats, Integers
+from costlib.hardware import Hardware
 
 LINE_BYTES = 64
 LINE_CYCLES = (3.0, 10.0, 30.0)
@@ -85,9 +86,25 @@ class LoopNest:
     loads: tuple[Access, ...]
 
     @property
+    def accumulates(self) -> bool:
+        """Whether the first element that it reads is the one that it writes."""
+        return bool(self.loads) and np.array_equal(self.loads[0].strides, self.store.strides)
+
+    @property
+    def work(self) -> float:
+        """About how many instructions an iteration is."""
+        return max(1.0, self.arithmetic + CALL_OPERATIONS * self.calls) / 2
+
+    @property
     def accesses(self) -> tuple[Access, ...]:
         """All of them, the store first."""
         return (self.store, *self.loads)
+
+
+def cache_sizes(hardware: Hardware) -> list[int]:
+    """Return the bytes of the caches of :data:`LINE_CYCLES`; a missing one is as the last."""
+    sizes = list(hardware.cache_bytes)[: len(LINE_CYCLES)] or [1]
+    return sizes + [sizes[-1]] * (len(LINE_CYCLES) - len(sizes))
 
 
 def crowding(lines: Floats, steps_bytes: Integers, extents: Integers, way_bytes: int) -> Floats:

@@ -18,7 +18,6 @@ from costlib.arrays import Float32s
 from costlib.features.loop_nest import loop_nests
 from costlib.features.nest import (
     CACHE_WAYS,
-    CALL_OPERATIONS,
     LINE_BYTES,
     LINE_CYCLES,
     PARALLEL,
@@ -28,6 +27,7 @@ from costlib.features.nest import (
     VECTORIZED,
     Access,
     LoopNest,
+    cache_sizes,
     crowding,
 )
 from costlib.hardware import Hardware
@@ -82,8 +82,6 @@ class _Nest:
         self._kinds: list[int] = nest.kinds.tolist()
         self._lanes = max(1, hardware.vector_bits // 32)
         self._cores = hardware.num_cores
-        caches = list(hardware.cache_bytes)[: len(LINE_CYCLES)] or [1]
-        self._caches = caches + [caches[-1]] * (len(LINE_CYCLES) - len(caches))
         self._vector = self._vector_length()
         lines = np.sum([access.lines for access in nest.accesses], axis=0)
         self._touched = lines * LINE_BYTES
@@ -94,7 +92,7 @@ class _Nest:
         self._regions = [self._region(limit) for limit in limits]
         self._beyond = [
             self._beyond_cache(size, ways)
-            for size, ways in zip(self._caches, CACHE_WAYS, strict=True)
+            for size, ways in zip(cache_sizes(hardware), CACHE_WAYS, strict=True)
         ]
         computing = min(cycles for _, cycles in self._regions)
         fetching = sum(
@@ -221,7 +219,7 @@ class _Nest:
             steps *= extents[place]
         registers = self._registers(nest.store, place)
         loaded = sum(self._registers(access, place) for access in nest.loads)
-        if nest.loads and np.array_equal(nest.loads[0].strides, nest.store.strides):
+        if nest.accumulates:
             loaded = max(0.0, loaded - registers)  # Accumulators stay in registers.
         outer = place
         while outer > 0 and nest.store.strides[outer - 1] == 0:
@@ -232,8 +230,7 @@ class _Nest:
         swept = self._swept(place)
         spilled = max(0.0, registers + 2 - REGISTERS)
         moved = loaded + 2 * registers / reduction + 2 * spilled
-        work = max(1.0, nest.arithmetic + CALL_OPERATIONS * nest.calls) / 2
-        cycles = max(operations * work, moved) / 2 + 1
+        cycles = max(operations * nest.work, moved) / 2 + 1
         cycles *= math.prod(extents[:place])
         if swept > 1:
             cycles *= math.ceil(extents[place - 1] / swept) / extents[place - 1]

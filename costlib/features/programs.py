@@ -22,10 +22,6 @@ def programs_by_task(
 
     Parameters
     ----------
-    dataset
-        The dataset.
-    hardware_id
-        One of its hardwares.
     columns
         What to tell about a program, aggregated over its measurements.
     only

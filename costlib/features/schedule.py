@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from costlib.arrays import Float32s, Floats, Integers
-from costlib.features.batch import FeatureBatch
+from costlib.arrays import Float32s, Floats
+from costlib.features.batch import FeatureBatch, concatenate
 from costlib.features.tiled_nest import TiledNest
 from costlib.features.tiled_programs import COLUMNS as NEST_COLUMNS
 from costlib.identity import content_id
@@ -77,10 +77,7 @@ class ScheduleEncoder:
     def context(self, decisions: Mapping[int, Any], count: int) -> Float32s:
         """Return float32 `n x` :data:`CONTEXT_FEATURES`.
 
-        Parameters
-        ----------
-        decisions, count
-            As in :meth:`costlib.features.tiled_nest.TiledNest.describe`.
+        It takes what :meth:`costlib.features.tiled_nest.TiledNest.describe` does.
         """
         nests = np.zeros((count, len(NEST_COLUMNS)), "float32")
         if self.nest is not None:
@@ -88,18 +85,9 @@ class ScheduleEncoder:
         return np.hstack([np.tile(self._sketch, (count, 1)), nests])
 
     def tokens(self, decisions: Sequence[Sequence[Any]]) -> Float32s:
-        """Encode programs.
+        """Encode `n` programs as float32 `n x t x TOKEN_FEATURES`, a token for each decision.
 
-        Parameters
-        ----------
-        decisions
-            For each of `n` programs ``[instruction, value]`` pairs, the instructions being the
-            same for all.
-
-        Returns
-        -------
-        ndarray
-            float32 `n x t x TOKEN_FEATURES`, a token for each decision.
+        Decisions are ``[instruction, value]`` pairs, the instructions being the same for all.
         """
         places = [index for index, _ in decisions[0]] if decisions else []
         tokens = np.zeros((len(decisions), max(len(places), 1), TOKEN_FEATURES), "float32")
@@ -118,21 +106,10 @@ def schedule_batch(
     decisions: Sequence[Sequence[Any]],
     context: Float32s,
 ) -> FeatureBatch:
-    """Put programs of one workload, of whatever sketches, into a batch.
+    """Put `n` programs of one workload into a batch; there is an encoder for each sketch.
 
-    Parameters
-    ----------
-    encoders
-        By sketch.
-    sketch_ids, decisions
-        `n` each.
-    context
-        float32 `c`: describes task and hardware.
-
-    Returns
-    -------
-    FeatureBatch
-        Tokens in the place of stores; the context of sketch and program follows ``context``.
+    Tokens are in the place of stores. ``context``, float32 `c`, describes task and hardware; that
+    of sketch and program follows it.
     """
     tokens: list[Float32s] = [np.empty((0, TOKEN_FEATURES), "float32")] * len(sketch_ids)
     contexts = np.zeros((len(sketch_ids), len(context) + CONTEXT_FEATURES), "float32")
@@ -150,8 +127,7 @@ def schedule_batch(
         contexts[rows, len(context) :] = encoder.context(decided, len(rows))
         for row, program in zip(rows, encoded, strict=True):
             tokens[row] = program
-    offsets: Integers = np.cumsum([0, *(len(program) for program in tokens)])
-    return FeatureBatch(np.concatenate(tokens), offsets.astype("int64"), contexts)
+    return concatenate(tokens, contexts)
 
 
 def _describe(numbers: list[list[float]]) -> Float32s:
@@ -163,15 +139,9 @@ def _describe(numbers: list[list[float]]) -> Float32s:
     logs = np.log2(1 + np.abs(table[:, :_VALUES]))
     logs[:, width:] = 0
     products = np.cumsum(np.log2(np.maximum(np.abs(table), 1)), axis=1)
-    return np.column_stack(
-        [
-            np.full(len(numbers), width / 4),
-            products[:, -1],
-            (table < 0).any(1),
-            logs,
-            products[:, :_PRODUCTS],
-        ]
-    ).astype("float32")
+    counts, negative = np.full(len(numbers), width / 4), (table < 0).any(1)
+    columns = [counts, products[:, -1], negative, logs, products[:, :_PRODUCTS]]
+    return np.column_stack(columns).astype("float32")
 
 
 def _numbers(instruction: Any, value: Any) -> list[float]:
@@ -179,19 +149,17 @@ def _numbers(instruction: Any, value: Any) -> list[float]:
     if _kind_name(instruction) == "SampleCategorical" and isinstance(value, int):
         candidates = instruction[2][0]
         value = candidates[value] if 0 <= value < len(candidates) else value
-    found: list[float] = []
-    _collect(value, found)
-    return found
+    return list(_flat(value))
 
 
-def _collect(value: Any, found: list[float]) -> None:
+def _flat(value: Any) -> Iterator[float]:
     if isinstance(value, list):
         for item in value:
-            _collect(item, found)
+            yield from _flat(item)
     elif isinstance(value, (int, float)):
-        found.append(float(value))
+        yield float(value)
     elif isinstance(value, str):
-        found.append(float(_bucket(value, 64)))
+        yield float(_bucket(value, 64))
 
 
 def _kind_name(instruction: Any) -> str:

@@ -16,10 +16,9 @@ import pyarrow as pa
 
 from costlib.arrays import Float32s, Integers
 from costlib.data.dataset import Dataset
-from costlib.data.parts import MEND_PART, PART_PATTERN, read_table, write_part
+from costlib.data.parts import PART_PATTERN, read_part, write_part
 from costlib.errors import DatasetError
 from costlib.features.version import FEATURE_VERSION
-from costlib.files import first_line
 
 SCHEMA = pa.schema(
     [
@@ -43,36 +42,22 @@ class ProgramFeatures(NamedTuple):
 
 
 class FeatureStore:
-    """The features of the programs of one hardware that are there now.
-
-    Parameters
-    ----------
-    dataset
-        The dataset.
-    hardware_id
-        One of its hardwares.
-    """
+    """The features of a dataset's programs, of one of its hardwares, that are there now."""
 
     def __init__(self, dataset: Dataset, hardware_id: str) -> None:
         self.folder = dataset.path / "features" / FEATURE_VERSION / f"hardware={hardware_id}"
 
     def known(self, workload_id: str) -> pl.DataFrame:
         """Return ``program_id`` and ``num_stores`` of a task's programs, each once."""
-        columns = ["program_id", "num_stores"]
-        frame = pl.DataFrame(self._read(workload_id, columns))
+        frame = pl.DataFrame(self._read(workload_id, ["program_id", "num_stores"]))
         return frame.unique("program_id", keep="first", maintain_order=True)
 
     def select(
         self, workload_id: str, program_ids: pl.Series
     ) -> tuple[Float32s, Integers, Float32s]:
-        """Return the features of some programs of a task.
+        """Return the features of `n` different programs of a task.
 
-        Parameters
-        ----------
-        workload_id
-            The task.
-        program_ids
-            `n` different programs, all of them :meth:`known` and with stores.
+        All of them must be :meth:`known`, and have stores.
 
         Returns
         -------
@@ -99,8 +84,7 @@ class FeatureStore:
     def _read(self, workload_id: str, columns: list[str]) -> pa.Table:
         schema = pa.schema([SCHEMA.field(name) for name in columns])
         parts = sorted(_folder(self.folder, workload_id).glob(PART_PATTERN))
-        tables = [_read_part(part, columns) for part in parts]
-        return pa.concat_tables([schema.empty_table(), *(t.cast(schema) for t in tables)])
+        return pa.concat_tables([schema.empty_table(), *(read_part(p, schema) for p in parts)])
 
 
 def append_features(
@@ -118,12 +102,8 @@ def append_features(
         That of a :class:`FeatureStore`.
     scratch
         See :func:`costlib.files.write_file`.
-    workload_id
-        The task.
-    program_ids
-        `n` programs.
     features
-        Of each, ``None`` if it cannot be replayed.
+        Of each program, ``None`` if it cannot be replayed.
 
     Raises
     ------
@@ -146,13 +126,6 @@ def append_features(
 
 def _folder(folder: Path, workload_id: str) -> Path:
     return folder / f"workload={workload_id}"
-
-
-def _read_part(part: Path, columns: list[str]) -> pa.Table:
-    try:
-        return read_table(part, columns)
-    except (OSError, ValueError) as error:
-        raise DatasetError(f"{part} is damaged: {first_line(error)}; {MEND_PART}") from error
 
 
 def _floats(column: pa.Array) -> Float32s:

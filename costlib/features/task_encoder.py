@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from costlib.features.batch import FeatureBatch
-from costlib.features.context import task_features
+from costlib.features.batch import FeatureBatch, task_features
 from costlib.features.loop_nest import loop_nests
 from costlib.features.lowered import lowered_batch
 from costlib.features.schedule import ScheduleEncoder, schedule_batch
@@ -94,13 +93,5 @@ class TaskEncoder:
         return schedule_batch(self.sketches, sketch_ids, decided, self.context)
 
     def lowered(self, context: Any, schedules: Sequence[Any]) -> FeatureBatch:
-        """Describe `n` lowered programs, at least one.
-
-        Parameters
-        ----------
-        context
-            The task's ``TuneContext``.
-        schedules
-            ``tvm.s_tir.Schedule`` objects, postprocessed.
-        """
+        """Describe lowered programs; see :func:`costlib.features.lowered.lowered_batch`."""
         return lowered_batch(context, schedules, self._flops, self._hardware)

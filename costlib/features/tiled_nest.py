@@ -9,6 +9,7 @@ later steps fuse or move are taken as the tiling leaves them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,21 +17,14 @@ import numpy as np
 from costlib.arrays import Float32s, Integers
 from costlib.features.nest import LoopNest
 from costlib.features.tiled_programs import COLUMNS, TiledPrograms
-from costlib.features.tiling import CHOICE, read_tiling
+from costlib.features.tiling import CHOICE, Tiling, read_tiling
 from costlib.hardware import Hardware
 
 
 class TiledNest:
-    """Describes programs of one sketch.
+    """Describes programs of one sketch, whose instructions these are, for a hardware.
 
-    Parameters
-    ----------
-    nests
-        The loop nests of the unscheduled program, by the names of their blocks.
-    instructions
-        The sketch's, see :class:`costlib.space.program.Sketch`.
-    hardware
-        What the programs are for.
+    ``nests`` are the loop nests of the unscheduled program, by the names of their blocks.
     """
 
     def __init__(
@@ -38,30 +32,30 @@ class TiledNest:
     ) -> None:
         self._instructions = instructions
         self._hardware = hardware
-        try:
-            self._tiling = read_tiling(instructions)
-        except (TypeError, ValueError, IndexError):  # Not of MetaSchedule: an imported schedule.
-            self._tiling = None
-        self._nest = nests.get(self._tiling.block) if self._tiling else None
+        self._tiled: tuple[Tiling, LoopNest] | None = None
+        # Schedules that were imported are not of MetaSchedule.
+        with suppress(TypeError, ValueError, IndexError):
+            tiling = read_tiling(instructions)
+            if tiling is not None and tiling.block in nests:
+                self._tiled = (tiling, nests[tiling.block])
 
     @property
     def needed(self) -> frozenset[int]:
         """The instructions whose decisions :meth:`describe` looks at."""
-        if self._nest is None or self._tiling is None:
+        if self._tiled is None:
             return frozenset()
-        others = (self._tiling.unroll, self._tiling.parallel)
-        return frozenset(self._tiling.tiles) | {index for index in others if index is not None}
+        tiling, _ = self._tiled
+        looked_at = (*tiling.tiles, tiling.unroll, tiling.parallel)
+        return frozenset(index for index in looked_at if index is not None)
 
     def describe(self, decisions: Mapping[int, Any], count: int) -> Float32s:
-        """Describe programs.
+        """Describe `n` programs, of which there are ``count``.
 
         Parameters
         ----------
         decisions
             For each instruction that is :attr:`needed`, and decides something, the values of
-            `n` programs.
-        count
-            `n`.
+            all programs.
 
         Returns
         -------
@@ -69,20 +63,21 @@ class TiledNest:
             float32 `n x` :data:`COLUMNS`; zeros if the sketch tiles no block that is known.
         """
         nothing = np.zeros((count, len(COLUMNS)), "float32")
-        if self._nest is None or self._tiling is None or not count:
+        if self._tiled is None or not count:
             return nothing
-        tiles = [np.array(decisions[index], "int64") for index in self._tiling.tiles]
+        tiling, nest = self._tiled
+        tiles = [np.array(decisions[index], "int64") for index in tiling.tiles]
         extents = [int(tile[0].prod()) for tile in tiles]
         real = [axis for axis, extent in enumerate(extents) if extent > 1]
-        if [extents[axis] for axis in real] != self._nest.extents.tolist():
+        if [extents[axis] for axis in real] != nest.extents.tolist():
             return nothing
         programs = TiledPrograms(
-            self._nest,
-            self._tiling,
+            nest,
+            tiling,
             tiles,
             real,
-            self._values(decisions, self._tiling.unroll, count),
-            self._values(decisions, self._tiling.parallel, count),
+            self._values(decisions, tiling.unroll, count),
+            self._values(decisions, tiling.parallel, count),
             self._hardware,
         )
         return np.stack(programs.columns(), axis=1).astype("float32")

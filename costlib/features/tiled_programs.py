@@ -11,13 +11,13 @@ from costlib.arrays import Bools, Floats, Integers
 from costlib.features import tiled_regions
 from costlib.features.nest import (
     CACHE_WAYS,
-    CALL_OPERATIONS,
     LINE_BYTES,
     LINE_CYCLES,
     REGISTERS,
     UNROLLED_ANYWAY,
     Access,
     LoopNest,
+    cache_sizes,
     crowding,
 )
 from costlib.features.tiling import Tiling
@@ -28,7 +28,6 @@ _LEVELS = 6
 
 _LOADS = 3
 _MOST_VECTORIZED = 64
-_CACHES = 3
 _REGIONS = 1 + len(UNROLLED_ANYWAY)
 
 _PER_LEVEL = (
@@ -43,7 +42,7 @@ _WHOLE = (
 COLUMNS = (
     *_WHOLE,
     *(f"level{level}.{name}" for level in range(_LEVELS) for name in _PER_LEVEL),
-    *(f"cache{cache}.{name}" for cache in range(_CACHES) for name in _PER_CACHE),
+    *(f"cache{cache}.{name}" for cache in range(len(LINE_CYCLES)) for name in _PER_CACHE),
     *(f"region{number}.{name}" for number in range(_REGIONS) for name in tiled_regions.COLUMNS),
 )
 
@@ -108,7 +107,7 @@ class TiledPrograms:
         levels: list[Floats] = []
         registers = [self._registers(a, e) for a, (e, _) in zip(accesses, touched, strict=True)]
         loaded = sum(registers[1:], np.zeros_like(registers[0]))
-        if nest.loads and np.array_equal(nest.loads[0].strides, nest.store.strides):
+        if nest.accumulates:
             loaded = loaded - registers[0]
         steps = np.ones(len(self._extents))
         outside = self._extents.shape[1]
@@ -159,15 +158,9 @@ class TiledPrograms:
         )
         asked = np.maximum(self._unroll_steps, 1)
         limits = np.stack([asked, *(np.full_like(asked, most) for most in UNROLLED_ANYWAY)])
-        values, cycles = loops.describe(limits, self._work)
+        values, cycles = loops.describe(limits, self._nest.work)
         logs = [_log(value) for value in values]
         return [log[number] for number in range(_REGIONS) for log in logs], cycles.min(0)
-
-    @property
-    def _work(self) -> float:
-        """About how many instructions an iteration is."""
-        nest = self._nest
-        return max(1.0, nest.arithmetic + CALL_OPERATIONS * nest.calls) / 2
 
     def _strides(self, access: Access, elements: Floats) -> Floats:
         """Return how many elements a step of each loop moves by, `n x l`."""
@@ -194,37 +187,33 @@ class TiledPrograms:
         spilled = np.maximum(0.0, held + 2 - REGISTERS)
         moved = loaded[:, tile] + 2 * held / reduction + 2 * spilled
         runs = self._iterations[:, 0] / self._iterations[:, tile]
-        computing = (np.maximum(operations * self._work, moved) / 2 + 1) * runs
+        computing = (np.maximum(operations * self._nest.work, moved) / 2 + 1) * runs
         full = self._vector / (np.ceil(self._vector / self._lanes) * self._lanes)
         power = np.log2(self._vector) % 1 == 0
-        return (
-            [
-                np.ones(count),
-                _log(self._vector),
-                full,
-                power.astype("float64"),
-                _log(chunks),
-                cores / speed_up,
-                _log(self._unroll_steps),
-                _log(moved / operations),
-                _log(reduction),
-            ],
-            computing,
-            speed_up,
-        )
+        columns = [
+            np.ones(count),
+            _log(self._vector),
+            full,
+            power.astype("float64"),
+            _log(chunks),
+            cores / speed_up,
+            _log(self._unroll_steps),
+            _log(moved / operations),
+            _log(reduction),
+        ]
+        return columns, computing, speed_up
 
     def _caches(
         self, accesses: Sequence[Access], lines: Floats, strides: Floats, total_bytes: Floats
     ) -> tuple[list[Floats], Floats]:
         """Describe what comes from beyond each cache; and the cycles that takes."""
-        sizes = list(self._hardware.cache_bytes)[:_CACHES] or [1]
-        sizes += [sizes[-1]] * (_CACHES - len(sizes))
         rows = np.arange(len(self._extents))
         element_bytes = np.array([access.element_bytes for access in accesses])
         steps_bytes = strides.astype("int64") * element_bytes[:, None, None]
         stands = np.stack([access.strides[self._axes] == 0 for access in accesses])
         fetching = np.zeros(len(rows))
         columns: list[Floats] = []
+        sizes = cache_sizes(self._hardware)
         for size, ways, cycles in zip(sizes, CACHE_WAYS, LINE_CYCLES, strict=True):
             crowded = crowding(lines, steps_bytes, self._extents, size // ways).max(0)
             room = np.argmax(total_bytes <= size, axis=1)

@@ -13,16 +13,8 @@ from costlib.space.vectors import DecisionVectors
 class VectorEncoder:
     """Encodes vectors of :class:`costlib.space.vectors.DecisionVectors` for models of schedules.
 
-    The result is what :func:`costlib.features.schedule.schedule_batch` gives for the programs.
-
-    Parameters
-    ----------
-    vectors
-        The decisions of a sketch.
-    encoder
-        The encoder of its programs.
-    context
-        float32 `c`: describes task and hardware.
+    The result is what :func:`costlib.features.schedule.schedule_batch` gives for the programs,
+    by their encoder; ``context``, float32 `c`, describes task and hardware.
     """
 
     def __init__(

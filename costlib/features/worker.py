@@ -19,16 +19,12 @@ from costlib.hardware import Hardware
 
 
 class Job(BaseModel):
-    """Programs of one task.
+    """Programs of one task on one hardware.
 
     Attributes
     ----------
     folder, scratch
         Where their features go, see :func:`costlib.features.store.append_features`.
-    workload_id, name, mod_json
-        The task.
-    hardware
-        What the programs were measured on.
     programs
         (program_id, sketch_id, decisions) of each.
     sketches
@@ -54,16 +50,9 @@ class Job(BaseModel):
 
 
 class Answer(BaseModel):
-    """How a job ended.
+    """How a job ended: how many programs could be replayed, or what went wrong.
 
-    Attributes
-    ----------
-    replayed
-        The number of programs that could be replayed.
-    error
-        What went wrong, if the job failed.
-    storage
-        Whether it was writing that failed.
+    ``storage`` says that it was the writing that failed.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -75,8 +64,8 @@ class Answer(BaseModel):
 
 def compute(job: Job) -> Answer:
     """Compute the features of a job's programs and append them to the store."""
+    from costlib.features.lowered import extract_stores
     from costlib.features.nest_features import describe_nests
-    from costlib.features.per_store import extract_stores
     from costlib.space.design_space import DesignSpace
     from costlib.space.program import Program, Sketch
     from costlib.tvm_compat.api import module_from_json

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
@@ -14,21 +13,16 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict
 
 from costlib.data.dataset import Dataset
+from costlib.data.parts import hardware_of
 from costlib.errors import InputError, UnknownNameError
 from costlib.files import storage_errors
 from costlib.hardware import Hardware
+from costlib.logs.importers.metaschedule import TVM_ERRORS, replay
 from costlib.schema import Language, Status
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import ENTER_POSTPROC, Program, Sketch, fill_sketch
-from costlib.tvm_compat import tvm
-from costlib.tvm_compat.api import (
-    argument_shapes,
-    entry_argument_shapes,
-    module_from_json,
-    trace_from_json,
-)
+from costlib.tvm_compat.api import argument_shapes, entry_argument_shapes, module_from_json
 from costlib.tvm_compat.database import target_entry, trace_entry, workload_entry
-from costlib.tvm_compat.intrinsics import register_intrinsics
 from costlib.tvm_compat.quiet import stderr_silenced
 from costlib.workloads.task import Task
 
@@ -39,7 +33,6 @@ _FAILED_SECS = 10_000_000_000
 """What MetaSchedule takes for the time of a program that failed."""
 
 _COLUMNS = ["workload_id", "sketch_id", "decisions", "status", "run_secs"]
-_TVM_ERRORS = (RuntimeError, ValueError, TypeError, LookupError, AttributeError)
 
 
 class ExportReport(BaseModel):
@@ -72,18 +65,11 @@ def export_metaschedule(
 
     Parameters
     ----------
-    dataset
-        The dataset.
     out
         The folder of the database; made if it does not exist. There must be none in it.
     hardware_id
         Only the programs measured on this hardware; a lookup in a MetaSchedule database does
         not ask for the target.
-
-    Returns
-    -------
-    ExportReport
-        How many records were written.
 
     Raises
     ------
@@ -98,9 +84,8 @@ def export_metaschedule(
         raise UnknownNameError("hardware", hardware_id, known)
     if (out / RECORDS).exists():
         raise InputError(f"there is a database in {out} already; choose another folder")
-    skipped: Counter[str] = Counter()
     indices: dict[str, int] = {}
-    exported = 0
+    exported = skipped = 0
     with storage_errors(out), ExitStack() as stack:
         out.mkdir(parents=True, exist_ok=True)
         workloads = stack.enter_context(_unfinished(out / WORKLOADS))
@@ -109,7 +94,7 @@ def export_metaschedule(
             for row in rows.iter_rows(named=True):
                 record = group.record(row)
                 if record is None:
-                    skipped["this TVM does not make its program"] += 1
+                    skipped += 1
                     continue
                 if group.workload_id not in indices:
                     indices[group.workload_id] = len(indices)
@@ -121,9 +106,8 @@ def export_metaschedule(
         for stream, name in ((workloads, WORKLOADS), (records, RECORDS)):
             stream.flush()
             Path(stream.name).replace(out / name)
-    return ExportReport(
-        records=exported + skipped.total(), exported=exported, skipped=dict(skipped)
-    )
+    reasons = {"this TVM does not make its program": skipped} if skipped else {}
+    return ExportReport(records=exported + skipped, exported=exported, skipped=reasons)
 
 
 class _Group:
@@ -157,21 +141,21 @@ class _Group:
                 arguments = argument_shapes(self.mod)
             else:
                 schedule = self._schedule(program, sketch)
-                trace = _without_mark(trace_entry(schedule.trace), sketch)
+                trace = trace_entry(schedule.trace)
+                # A sketch imported from a trace without postprocessing ends in a mark.
+                if sketch.is_final and trace[0][-1][0] == ENTER_POSTPROC:
+                    trace[0] = trace[0][:-1]
                 arguments = entry_argument_shapes(schedule.mod)
             tensors = [["TENSOR", dtype, list(shape)] for dtype, shape in arguments]
             return [trace, seconds, self._target, tensors]
-        except _TVM_ERRORS:
+        except TVM_ERRORS:
             return None
 
     def _schedule(self, program: Program, sketch: Sketch) -> Any:
         if not sketch.is_final:
             with stderr_silenced():
                 return self._space.lower(program, sketch)
-        register_intrinsics(self._task.target)
-        schedule = tvm.s_tir.Schedule(self.mod, seed=1, error_render_level="none")
-        trace_from_json(*fill_sketch(sketch, program.decisions), schedule)
-        return schedule
+        return replay(self.mod, self._task.target, *fill_sketch(sketch, program.decisions))
 
 
 def _groups(
@@ -182,7 +166,7 @@ def _groups(
     wanted = dataset.scan("sketches").filter(language).select("sketch_id", "instructions")
     texts = dict(wanted.collect().iter_rows())
     for part in dataset.part_files("measurements"):
-        name = part.parent.name.removeprefix("hardware=")
+        name = hardware_of(part)
         if hardware_id not in (None, name):
             continue
         rows = pl.read_parquet(part, columns=_COLUMNS, hive_partitioning=False)
@@ -194,13 +178,6 @@ def _groups(
             used = group["sketch_id"].unique()
             sketches = {sketch_id: Sketch.from_json(texts[sketch_id]) for sketch_id in used}
             yield _Group(workload, known[name], sketches), group
-
-
-def _without_mark(trace: list[Any], sketch: Sketch) -> list[Any]:
-    """Drop the mark that ends a sketch imported from a trace without postprocessing."""
-    instructions, decisions = trace
-    marked = sketch.is_final and instructions[-1][0] == ENTER_POSTPROC
-    return [instructions[:-1] if marked else instructions, decisions]
 
 
 @contextmanager

@@ -12,9 +12,8 @@ import polars as pl
 from costlib.arrays import Floats, Integers
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError, UnknownNameError
-from costlib.features.batch import FeatureBatch, join
+from costlib.features.batch import FeatureBatch, join, lowered_context
 from costlib.features.build import build_features
-from costlib.features.context import lowered_context
 from costlib.features.programs import programs_by_task
 from costlib.features.store import FeatureStore
 from costlib.features.task_encoder import TaskEncoder

@@ -17,8 +17,7 @@ import polars as pl
 import pyarrow as pa
 
 from costlib.data.dataset import Dataset
-from costlib.data.listing import list_parts
-from costlib.data.parts import read_part, table_from_rows, write_part
+from costlib.data.parts import list_parts, read_part, table_from_rows, write_part
 from costlib.data.records import measurement_of, measurement_row
 from costlib.data.task_tables import register_sketches, register_workloads
 from costlib.hardware import Hardware

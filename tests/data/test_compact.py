@@ -12,8 +12,7 @@ from dataset_rows import fill, hardware, measurement, sketch, workload
 from costlib.data import compact as module
 from costlib.data.compact import compact
 from costlib.data.dataset import Dataset
-from costlib.data.listing import list_parts, remove_replaced
-from costlib.data.parts import write_part
+from costlib.data.parts import list_parts, remove_replaced, write_part
 from costlib.data.verify import verify
 from costlib.errors import DatasetError
 from costlib.schema import NETWORKS, TABLES

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costlib.data import parts
-from costlib.data.listing import list_parts
+from costlib.data.parts import list_parts
 from costlib.errors import DatasetError, StorageError
 
 SCHEMA = pa.schema(

@@ -14,9 +14,9 @@ import pytest
 
 from costlib.data.dataset import Dataset
 from costlib.features import build, worker
+from costlib.features.batch import TASK_FEATURES, lowered_context
 from costlib.features.build import build_features
-from costlib.features.context import TASK_FEATURES, lowered_context
-from costlib.features.per_store import STORE_FEATURES
+from costlib.features.lowered import STORE_FEATURES
 from costlib.features.store import FeatureStore, ProgramFeatures
 from costlib.features.version import FEATURE_VERSION
 from costlib.hardware import Hardware

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from costlib.features.context import task_features
+from costlib.features.batch import task_features
 from costlib.features.schedule import ScheduleEncoder, schedule_batch
 from costlib.features.vector_encoder import VectorEncoder
 from costlib.hardware import Hardware

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from costlib.features.context import task_features
-from costlib.features.lowered import lowered_batch
-from costlib.features.per_store import STORE_FEATURES
+from costlib.features.batch import task_features
+from costlib.features.lowered import STORE_FEATURES, lowered_batch
 from costlib.hardware import Hardware
 from costlib.space.design_space import DesignSpace
 from costlib.tvm_compat.api import structural_key

@@ -26,8 +26,7 @@ import numpy as np
 from scipy.stats import norm
 
 from costlib.data.dataset import Dataset
-from costlib.features.batch import FeatureBatch, select
-from costlib.features.context import TASK_FEATURES
+from costlib.features.batch import TASK_FEATURES, FeatureBatch, select
 from costlib.features.nest_features import nest_features
 from costlib.hardware import Hardware
 from costlib.models.baselines.ensemble import EnsembleModel

@@ -23,8 +23,7 @@ import pyarrow.compute as pc
 
 from costlib.data.compact import sort_rows
 from costlib.data.dataset import Dataset
-from costlib.data.listing import list_parts
-from costlib.data.parts import read_part, write_part
+from costlib.data.parts import list_parts, read_part, write_part
 from costlib.data.records import measurement_row
 from costlib.data.task_tables import task_of
 from costlib.files import locked

@@ -21,12 +21,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from costlib.logs.importers.ansor import is_ansor, read_ansor
-from costlib.logs.importers.autotvm import is_autotvm, read_autotvm
+from pydantic import BaseModel, ConfigDict
+
+from costlib.logs.importers.ansor import read_ansor
+from costlib.logs.importers.autotvm import read_autotvm
 from costlib.logs.importers.child import ChildDatabaseReader
-from costlib.logs.importers.files import find_files, is_metaschedule, is_workload, read_entries
+from costlib.logs.importers.files import find_files, read_entries
 from costlib.logs.importers.record import ImportedRecord, SkippedRecordError
-from costlib.logs.importers.report import FileReport, ImportReport
 from costlib.logs.importers.writer import ImportWriter
 from costlib.schema import Status
 
@@ -39,7 +40,45 @@ _MALFORMED = (TypeError, ValueError, LookupError, AttributeError, RecursionError
 """What a reader may stumble over in a record that looks like one; the others are still read."""
 
 _NO_RECORD = "JSON, but no tuning record"
-_NO_LOG = "not a tuning log"
+
+
+class FileReport(BaseModel):
+    """What became of one file.
+
+    Attributes
+    ----------
+    formats
+        What was found in it: ``metaschedule``, ``ansor``, ``autotvm``, ``workloads``.
+    records
+        Tuning records in it, those that could not be read included.
+    imported
+        Those that are in the dataset now and were not before.
+    failed_measurements
+        Those of the imported that say that a program failed.
+    skipped
+        Those left out, counted by reason; also what made the whole file useless.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    file: str
+    formats: list[str]
+    records: int
+    imported: int
+    failed_measurements: int
+    skipped: dict[str, int]
+
+
+class ImportReport(BaseModel):
+    """What became of all files, each and in sum."""
+
+    model_config = ConfigDict(frozen=True)
+
+    files: list[FileReport]
+    records: int
+    imported: int
+    failed_measurements: int
+    skipped: dict[str, int]
 
 
 def import_logs(
@@ -77,78 +116,84 @@ def import_logs(
     """
     files = find_files(logs)
     writer = ImportWriter(Path(out))
-    reports = []
+    reports: list[FileReport] = []
     for file in files:
         reports.append(_import_file(file, writer))
         if on_file is not None:
             on_file(reports[-1])
-    return ImportReport.of(reports)
-
-
-class _FileReader:
-    """Gives each entry of one file to the reader of its format."""
-
-    def __init__(self, file: Path, database: ChildDatabaseReader) -> None:
-        self.formats: set[str] = set()
-        self._database = database
-        self._made = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-
-    def read(self, entry: Any) -> ImportedRecord | None:
-        """Return what an entry becomes, ``None`` for a workload; raise if it is to be skipped."""
-        if isinstance(entry, SkippedRecordError):
-            raise entry
-        if is_workload(entry):
-            self.formats.add("workloads")
-            return None
-        if is_autotvm(entry):
-            self.formats.add("autotvm")
-            return read_autotvm(entry, self._made)
-        if is_ansor(entry):
-            self.formats.add("ansor")
-            return read_ansor(entry, self._made)
-        if is_metaschedule(entry):
-            self.formats.add("metaschedule")
-            return self._database.read(entry, self._made)
-        raise SkippedRecordError(_NO_RECORD)
+    skipped: Counter[str] = Counter()
+    for report in reports:
+        skipped.update(report.skipped)
+    return ImportReport(
+        files=reports,
+        records=sum(report.records for report in reports),
+        imported=sum(report.imported for report in reports),
+        failed_measurements=sum(report.failed_measurements for report in reports),
+        skipped=dict(skipped),
+    )
 
 
 def _import_file(file: Path, writer: ImportWriter) -> FileReport:
+    formats: set[str] = set()
     skipped: Counter[str] = Counter()
     records = imported = failed = 0
     writer.begin_log()
     try:
+        made = datetime.fromtimestamp(file.stat().st_mtime, UTC)
         with ChildDatabaseReader(file) as database:
-            reader = _FileReader(file, database)
+            readers: dict[str, Callable[[Any, datetime], ImportedRecord]] = {
+                "autotvm": read_autotvm,
+                "ansor": read_ansor,
+                "metaschedule": database.read,
+            }
             for entry in read_entries(file):
                 records += 1
                 try:
-                    record = reader.read(entry)
+                    formats.add(found := _format(entry))
+                    if found == "workloads":
+                        records -= 1
+                        continue
+                    record = readers[found](entry, made)
                 except SkippedRecordError as error:
                     skipped[error.reason] += 1
                     continue
                 except _MALFORMED:
                     skipped["the record is malformed"] += 1
                     continue
-                if record is None:
-                    records -= 1
-                elif writer.add(record):
+                if writer.add(record):
                     imported += 1
                     failed += record.outcome.status is not Status.OK
                 else:
                     skipped[ALREADY_THERE] += 1
-        formats = sorted(reader.formats)
     except PermissionError:
-        formats, skipped = [], Counter({"no permission to read it": 1})
+        formats, skipped = set(), Counter({"no permission to read it": 1})
     writer.flush()
     if not formats and not skipped:
         skipped = Counter({"the file is empty": 1})
     elif not formats and skipped.keys() <= {_NO_RECORD, "not JSON, or cut off"}:
-        records, skipped = 0, Counter({_NO_LOG: 1})
+        records, skipped = 0, Counter({"not a tuning log": 1})
     return FileReport(
         file=str(file),
-        formats=formats,
+        formats=sorted(formats),
         records=records,
         imported=imported,
         failed_measurements=failed,
         skipped=dict(skipped),
     )
+
+
+def _format(entry: Any) -> str:
+    """Tell the format of an entry; raise if it is no record of any."""
+    match entry:
+        case SkippedRecordError():
+            raise entry
+        case [str(), str()]:
+            return "workloads"
+        # The fields of version 0.1 have the names that Ansor later took.
+        case {"input": _, "config": _, "result": _} | {"v": 0.1, "i": _, "r": _}:
+            return "autotvm"
+        case {"i": _, "r": _}:
+            return "ansor"
+        case [int(), list()]:
+            return "metaschedule"
+    raise SkippedRecordError(_NO_RECORD)

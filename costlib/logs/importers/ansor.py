@@ -7,58 +7,43 @@ from datetime import datetime
 from typing import Any
 
 from costlib.hardware import Hardware
-from costlib.identity import content_id
 from costlib.logs.importers.record import (
     ImportedRecord,
     SkippedRecordError,
     moment,
     outcome_of,
+    row_without_module,
 )
 from costlib.logs.importers.steps import erase_steps
 from costlib.logs.importers.targets import hardware_of, parse_target
 from costlib.schema import Language
-from costlib.space.program import Program
 
 _VERSIONS = {"v0.2", "v0.3", "v0.4", "v0.5", "v0.6"}
 
 
-def is_ansor(entry: Any) -> bool:
-    """Whether a line's JSON is a record of Ansor."""
-    return isinstance(entry, dict) and {"i", "r"} <= entry.keys()
-
-
 def read_ansor(entry: dict[str, Any], otherwise: datetime) -> ImportedRecord:
-    """Read a record.
-
-    Parameters
-    ----------
-    entry
-        The line's JSON.
-    otherwise
-        When it was made, if it does not say.
+    """Read the JSON of a line; ``otherwise`` is when it was made, if it does not say.
 
     Raises
     ------
     SkippedRecordError
-        It cannot be imported.
+        It cannot be imported, for the reason it gives.
+    LookupError, TypeError, ValueError
+        It is malformed.
     """
     if entry.get("v") not in _VERSIONS:
         raise SkippedRecordError("an unknown version of Ansor's log")
-    try:
-        (key, target, *rest), (_, steps) = entry["i"]
-        costs, error_number, _, timestamp = entry["r"]
-    except (TypeError, ValueError):
-        raise SkippedRecordError("the record is malformed") from None
+    (key, target, *rest), (_, steps) = entry["i"]
+    costs, error_number, _, timestamp = entry["r"]
     if not isinstance(key, str) or not isinstance(steps, list):
-        raise SkippedRecordError("the record is malformed")
+        raise TypeError("it has no key or no steps")
     outcome = outcome_of(costs, error_number)
     sketch, decisions = erase_steps(steps)
-    workload = _workload(key)
     return ImportedRecord(
-        workload=workload,
+        workload=_workload(key),
         language=Language.ANSOR,
         sketch=sketch,
-        program=Program(workload["workload_id"], sketch.sketch_id, decisions),
+        decisions=decisions,
         hardware=_hardware(target, rest),
         outcome=outcome,
         measured_at=moment(timestamp, otherwise),
@@ -71,14 +56,8 @@ def _workload(key: str) -> dict[str, Any]:
         name, *arguments = json.loads(key)
     except (ValueError, TypeError, RecursionError):
         name, arguments = key, []
-    return {
-        "workload_id": content_id(str(Language.ANSOR), key),
-        "name": f"{name}({', '.join(map(json.dumps, arguments))})",
-        "arguments": [{"dtype": "", "shape": shape} for shape in _shapes(arguments)],
-        "flops": None,
-        "mod_json": None,
-        "mod_script": None,
-    }
+    tensors = [{"dtype": "", "shape": shape} for shape in _shapes(arguments)]
+    return row_without_module(Language.ANSOR, key, name, arguments, tensors)
 
 
 def _shapes(arguments: list[Any]) -> list[list[int]]:

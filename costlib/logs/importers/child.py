@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
 import multiprocessing
 import os
 import resource
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from costlib.logs.importers.metaschedule import DatabaseReader
 from costlib.logs.importers.record import ImportedRecord, SkippedRecordError
@@ -20,29 +19,15 @@ _MOST_SECS = 30.0
 """For one record."""
 
 
-class ChildDatabaseReader:
-    """Reads as :class:`~costlib.logs.importers.metaschedule.DatabaseReader` does, in a child.
-
-    Parameters
-    ----------
-    file
-        The file of records; its workloads are in it or beside it.
-    """
+class ChildDatabaseReader(AbstractContextManager["ChildDatabaseReader"]):
+    """Reads as :class:`~costlib.logs.importers.metaschedule.DatabaseReader` does, in a child."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._child: multiprocessing.process.BaseProcess | None = None
         self._pipe: Connection | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop()
 
     def read(self, entry: list[Any], otherwise: datetime) -> ImportedRecord:
@@ -57,10 +42,9 @@ class ChildDatabaseReader:
         except (EOFError, ConnectionError):
             self._stop()
             raise SkippedRecordError("TVM crashes on it") from None
-        if isinstance(answer, Exception):
+        if not isinstance(answer, ImportedRecord):
             raise answer
-        record: ImportedRecord = answer
-        return record
+        return answer
 
     def _start(self) -> Connection:
         context = multiprocessing.get_context("fork")
@@ -87,7 +71,7 @@ def _serve(parents: Connection, pipe: Connection, file: Path) -> None:
     faulthandler.disable()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # TVM prints where it crashed.
     reader = DatabaseReader(file)
-    with contextlib.suppress(EOFError, ConnectionError):
+    with suppress(EOFError, ConnectionError):
         while True:
             entry, otherwise = pipe.recv()
             try:

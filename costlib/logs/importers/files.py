@@ -15,8 +15,6 @@ _SQLITE = b"SQLite format 3\0"
 _MAX_LINE = 64 * 2**20
 """Bytes of a line, or of a value in SQLite; a file of junk may be one line."""
 
-_RECORD_COLUMNS = "workload_index, trace, run_secs, target"
-
 
 def find_files(paths: Iterable[str | Path]) -> list[Path]:
     """Return the files at ``paths``, those in folders included, each once.
@@ -37,14 +35,10 @@ def find_files(paths: Iterable[str | Path]) -> list[Path]:
 
 
 def read_entries(file: Path) -> Iterator[Any]:
-    """Yield what a log holds, in order.
+    """Yield what a log holds, in order, without empty lines and comments.
 
-    Yields
-    ------
-    object
-        For a line or a row its JSON, or the :class:`SkippedRecordError` that says why it has
-        none. Rows of a MetaSchedule database in SQLite look like the lines of one in JSON.
-        Empty lines and comments are left out.
+    That is, for a line or a row, its JSON, or the :class:`SkippedRecordError` that says why it
+    has none. Rows of a MetaSchedule database in SQLite look like the lines of one in JSON.
     """
     with file.open("rb") as stream:
         if stream.read(len(_SQLITE)) != _SQLITE:
@@ -56,18 +50,7 @@ def read_entries(file: Path) -> Iterator[Any]:
 
 def is_workload(entry: Any) -> bool:
     """Whether an entry is a workload of a MetaSchedule database: a hash and a module."""
-    match entry:
-        case [str(), str()]:
-            return True
-    return False
-
-
-def is_metaschedule(entry: Any) -> bool:
-    """Whether an entry is a tuning record of a MetaSchedule database."""
-    match entry:
-        case [int(), list()]:
-            return True
-    return False
+    return isinstance(entry, list) and list(map(type, entry)) == [str, str]
 
 
 def _lines(stream: BinaryIO) -> Iterator[Any]:
@@ -77,7 +60,10 @@ def _lines(stream: BinaryIO) -> Iterator[Any]:
                 pass
             yield SkippedRecordError("a line of over 64 MiB")
         elif line.strip() and not line.lstrip().startswith(b"#"):
-            yield _parsed(line)
+            try:
+                yield parse_json(line)
+            except SkippedRecordError as error:
+                yield error
 
 
 def _rows(file: Path) -> Iterator[Any]:
@@ -96,9 +82,9 @@ def _rows(file: Path) -> Iterator[Any]:
                 for row in database.execute("SELECT shash, mod FROM workload ORDER BY rowid"):
                     yield [_text(value) for value in row]
             if "tuning_record" in tables:
-                query = f"SELECT {_RECORD_COLUMNS} FROM tuning_record ORDER BY rowid"
-                for index, trace, run_secs, target in database.execute(query):
-                    yield _record(index, trace, run_secs, target)
+                columns = "workload_index, trace, run_secs, target"
+                for row in database.execute(f"SELECT {columns} FROM tuning_record ORDER BY rowid"):
+                    yield _record(*row)
     except (sqlite3.Error, UnicodeDecodeError):
         yield SkippedRecordError("the SQLite file is damaged")
 
@@ -116,10 +102,3 @@ def _record(index: Any, trace: Any, run_secs: Any, target: Any) -> Any:
 
 def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else "" if value is None else str(value)
-
-
-def _parsed(line: bytes) -> Any:
-    try:
-        return parse_json(line)
-    except SkippedRecordError as error:
-        return error

@@ -23,15 +23,7 @@ _NEW_NAMES = {"SBlock": "Block", "SBlockRealize": "BlockRealize", "Bind": "LetSt
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """One node of a graph.
-
-    Attributes
-    ----------
-    graph
-        Where it is from.
-    index
-        Its place there: the identity of a variable or a buffer.
-    """
+    """One node of a graph; its place there is the identity of a variable or a buffer."""
 
     graph: Graph = field(repr=False)
     index: int
@@ -131,13 +123,7 @@ class Node:
 
 
 class Graph:
-    """A JSON graph.
-
-    Raises
-    ------
-    ValueError
-        The text is not one.
-    """
+    """A JSON graph; raises :class:`ValueError` if the text is not one."""
 
     def __init__(self, text: str) -> None:
         content = json.loads(text)

@@ -6,9 +6,13 @@ import json
 import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
+from costlib.data.records import measurement_row
 from costlib.hardware import Hardware
+from costlib.identity import content_id
+from costlib.measure.measurement import Measurement
 from costlib.schema import Language, Origin, Status
 from costlib.space.program import Program, Sketch
 
@@ -32,10 +36,7 @@ _STATUS_OF_ERROR = {
 class SkippedRecordError(Exception):
     """A record that cannot be imported.
 
-    Parameters
-    ----------
-    reason
-        A few words, the same for all records that fail in the same way: they are counted.
+    ``reason`` is a few words, the same for all that fail in the same way: they are counted.
     """
 
     def __init__(self, reason: str) -> None:
@@ -45,17 +46,7 @@ class SkippedRecordError(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a log says about a measurement.
-
-    Attributes
-    ----------
-    status
-        How it ended.
-    run_secs
-        The seconds of each repeat, empty if it failed.
-    error
-        One line on a failure.
-    """
+    """What a log says about a measurement; ``run_secs`` is empty if it failed."""
 
     status: Status
     run_secs: list[float] = field(default_factory=list)
@@ -64,39 +55,23 @@ class Outcome:
 
 @dataclass(frozen=True)
 class ImportedRecord:
-    """What one record of a log becomes.
+    """What one record of a log becomes; as far as the log says, where and when it was measured.
 
-    Attributes
-    ----------
-    workload
-        A row of :data:`costlib.schema.WORKLOADS`.
-    language
-        What the sketch is written in.
-    sketch, program
-        The schedule.
-    hardware
-        What it was measured on, as far as its target says.
-    outcome
-        How it went.
-    measured_at
-        When, as far as the log says.
+    ``workload`` is a row of :data:`costlib.schema.WORKLOADS`.
     """
 
     workload: dict[str, Any]
     language: Language
     sketch: Sketch
-    program: Program
+    decisions: list[Any]
     hardware: Hardware
     outcome: Outcome
     measured_at: datetime
 
-    def sketch_row(self) -> dict[str, Any]:
-        """Return the row of :data:`costlib.schema.SKETCHES`."""
-        return {
-            "sketch_id": self.sketch.sketch_id,
-            "language": str(self.language),
-            "instructions": self.sketch.to_json(),
-        }
+    @cached_property
+    def program(self) -> Program:
+        """The schedule."""
+        return Program(self.workload["workload_id"], self.sketch.sketch_id, self.decisions)
 
     def measurement_row(self) -> dict[str, Any]:
         """Return the row of :data:`costlib.schema.MEASUREMENTS`.
@@ -104,26 +79,30 @@ class ImportedRecord:
         The latency is the mean of the repeats, as for the tuners that wrote the logs.
         """
         seconds = self.outcome.run_secs
-        return {
-            "program_id": self.program.program_id,
-            "workload_id": self.program.workload_id,
-            "sketch_id": self.program.sketch_id,
-            "decisions": self.program.decisions_json(),
-            "status": str(self.outcome.status),
-            "latency_s": math.fsum(seconds) / len(seconds) if seconds else None,
-            "run_secs": seconds,
-            "canary_compute": [],
-            "canary_memory": [],
-            "raced": False,
-            "error": self.outcome.error,
-            "origin": str(Origin.IMPORTED),
-            "seed": 0,
-            "measured_at": self.measured_at,
-        }
+        measurement = Measurement(
+            self.program,
+            self.outcome.status,
+            latency_s=math.fsum(seconds) / len(seconds) if seconds else None,
+            run_secs=tuple(seconds),
+            error=self.outcome.error,
+        )
+        row = measurement_row(measurement, seed=0, origin=Origin.IMPORTED)
+        return row | {"measured_at": self.measured_at}
+
+
+def row_without_module(
+    language: Language, key: Any, name: str, arguments: list[Any], tensors: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Describe a workload of which a log has a key, but no module."""
+    return {
+        "workload_id": content_id(str(language), key),
+        "name": f"{name}({', '.join(map(json.dumps, arguments))})",
+        "arguments": tensors,
+    }
 
 
 def outcome_of(costs: Any, error_number: Any = 0) -> Outcome:
-    """Judge what a log says of a measurement.
+    """Judge what a log says of a measurement; raise :class:`SkippedRecordError`.
 
     Parameters
     ----------
@@ -131,11 +110,6 @@ def outcome_of(costs: Any, error_number: Any = 0) -> Outcome:
         Seconds of each repeat; for a failed program a huge number, or messages.
     error_number
         Ansor's or AutoTVM's number of the error, 0 if there was none.
-
-    Raises
-    ------
-    SkippedRecordError
-        The number is unknown, or a time is none.
     """
     if not isinstance(costs, list) or type(error_number) is not int:
         raise SkippedRecordError("the result is malformed")

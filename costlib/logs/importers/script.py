@@ -10,7 +10,7 @@ from __future__ import annotations
 import keyword
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from costlib.logs.importers.graph import Graph, Node
@@ -18,10 +18,17 @@ from costlib.logs.importers.graph import Graph, Node
 _INDENT = "    "
 _LOOPS = ("serial", "parallel", "vectorized", "unroll")
 _AXES = {0: "spatial", 1: "scan", 2: "reduce", 3: "opaque"}
-_BINARY = {
+_BINARY = (
     *("Add", "Sub", "Mul", "Div", "Mod", "FloorDiv", "FloorMod", "Min", "Max"),
     *("EQ", "NE", "LT", "LE", "GT", "GE", "And", "Or"),
+)
+_OPERANDS: dict[str, Sequence[str]] = {
+    **dict.fromkeys(_BINARY, "ab"),
+    "Not": "a",
+    "Select": ("condition", "true_value", "false_value"),
 }
+"""Nodes that are written as their operands, and what those are called."""
+
 _BITWISE = {
     "tir.shift_left": "LShift",
     "tir.shift_right": "RShift",
@@ -42,10 +49,7 @@ _ALIGNMENT = 64
 def to_script(graph: Graph) -> str:
     """Return a module as TVMScript that ``tvm.script.from_source`` of this TVM reads.
 
-    Parameters
-    ----------
-    graph
-        An ``IRModule`` with a function called ``main``, or such a function.
+    ``graph`` is an ``IRModule`` with a function called ``main``, or such a function.
 
     Raises
     ------
@@ -75,41 +79,26 @@ class _Printer:
         buffers = {key.index: buffer for key, buffer in _pairs(node.ref("buffer_map"))}
         parameters = node.items("params")
         declared = [
-            f"{self._name(p, 'name')}: T." + ("handle" if p.index in buffers else p.dtype)
+            f"{self._name(p)}: T." + ("handle" if p.index in buffers else p.dtype)
             for p in parameters
         ]
         attributes = _plain_map(node.ref("attrs"))
-        symbol = attributes.pop("global_symbol", None)
-        private = "" if symbol == "main" else ", private=True"
+        private = "" if attributes.pop("global_symbol", None) == "main" else ", private=True"
         yield f"@T.prim_func(s_tir=True{private})"
         yield f"def main({', '.join(declared)}):"
-        body = list(self._function_body(node, parameters, buffers, attributes))
-        yield from (_INDENT + line for line in body)
-
-    def _function_body(
-        self,
-        node: Node,
-        parameters: list[Node],
-        buffers: dict[int, Node],
-        attributes: dict[str, Any],
-    ) -> Iterator[str]:
         if attributes:
             renamed = {re.sub(r"^tir\.", "tirx.", key): v for key, v in attributes.items()}
-            yield f"T.func_attr({renamed!r})"
+            yield f"{_INDENT}T.func_attr({renamed!r})"
         for parameter in parameters:
-            if parameter.index in buffers:
-                buffer = buffers[parameter.index]
-                yield from self._new_sizes(buffer)
-                handle = self._name(parameter, "name")
-                arguments = ", ".join([handle, *self._buffer_arguments(buffer)])
-                yield f"{self._name(buffer, 'name')} = T.match_buffer({arguments})"
-        yield from self._statement(node.child("body"))
-
-    def _new_sizes(self, buffer: Node) -> Iterator[str]:
-        """Declare the variables that a buffer is the first to name."""
-        for size in [*buffer.items("shape"), *buffer.items("strides")]:
-            if size.kind in ("Var", "SizeVar") and size.index not in self._names:
-                yield f"{self._name(size, 'name')} = T.{size.dtype}()"
+            buffer = buffers.get(parameter.index)
+            if buffer is None:
+                continue
+            for size in [*buffer.items("shape"), *buffer.items("strides")]:
+                if size.kind in ("Var", "SizeVar") and size.index not in self._names:
+                    yield f"{_INDENT}{self._name(size)} = T.{size.dtype}()"
+            arguments = ", ".join([self._name(parameter), *self._buffer_arguments(buffer)])
+            yield f"{_INDENT}{self._name(buffer)} = T.match_buffer({arguments})"
+        yield from self._indented(node.child("body"))
 
     def _buffer_arguments(self, buffer: Node) -> Iterator[str]:
         yield self._tuple(buffer.items("shape"))
@@ -117,7 +106,7 @@ class _Printer:
         if buffer.items("strides"):
             yield f"strides={self._tuple(buffer.items('strides'))}"
         offset = buffer.ref("elem_offset")
-        if offset is not None and offset.kind == "IntImm" and int(offset.value("value")):
+        if offset is not None and offset.kind == "IntImm" and not _is(offset, 0):
             yield f"elem_offset={self._expression(offset)}"
         scope = buffer.child("data").child("type_annotation").text("storage_scope")
         if scope not in ("", "global"):
@@ -140,13 +129,11 @@ class _Printer:
             case "For":
                 yield from self._loop(node)
             case "BufferStore":
-                if node.ref("predicate") is not None:
-                    raise ValueError("a store has a predicate")
                 target = self._element(node)
                 yield f"{target} = {self._expression(node.child('value'))}"
             case "LetStmt":
                 value = self._expression(node.child("value"))
-                yield f"{self._name(node.child('var'), 'name')}: T.let = {value}"
+                yield f"{self._name(node.child('var'))}: T.let = {value}"
                 if node.ref("body") is not None:
                     yield from self._statement(node.child("body"))
             case "IfThenElse":
@@ -167,16 +154,20 @@ class _Printer:
         kind = int(node.value("kind"))
         if kind >= len(_LOOPS) or node.ref("thread_binding") is not None:
             raise ValueError("a workload has a bound loop")
-        first, extent = node.child("min"), self._expression(node.child("extent"))
-        bounds = extent
-        if not (first.kind == "IntImm" and int(first.value("value")) == 0):
-            start = self._expression(first)
-            bounds = f"{start}, {start} + {extent}"
+        bounds = self._bounds(node)
         annotations = _plain_map(node.ref("annotations"))
         if annotations:
             bounds += f", annotations={annotations!r}"
-        yield f"for {self._name(node.child('loop_var'), 'name')} in T.{_LOOPS[kind]}({bounds}):"
+        yield f"for {self._name(node.child('loop_var'))} in T.{_LOOPS[kind]}({bounds}):"
         yield from self._indented(node.child("body"))
+
+    def _bounds(self, node: Node) -> str:
+        """Return where a loop or an axis ends, after where it begins if that is not 0."""
+        extent = self._expression(node.child("extent"))
+        if _is(node.child("min"), 0):
+            return extent
+        start = self._expression(node.child("min"))
+        return f"{start}, {start} + {extent}"
 
     def _block(self, realize: Node) -> Iterator[str]:
         block = realize.child("block")
@@ -192,25 +183,24 @@ class _Printer:
         values = realize.items("iter_values")
         for axis, value in zip(block.items("iter_vars"), values, strict=True):
             domain = axis.child("dom")
-            first, extent = domain.child("min"), self._expression(domain.child("extent"))
-            if not (first.kind == "IntImm" and int(first.value("value")) == 0):
-                start = self._expression(first)
-                extent = f"({start}, {start} + {extent})"
+            bounds = self._bounds(domain)
+            if not _is(domain.child("min"), 0):
+                bounds = f"({bounds})"
             kind = _AXES.get(int(axis.value("iter_type")))
             if kind is None:
                 raise ValueError("a block has an axis of an unknown type")
             bound = self._expression(value)
-            yield f"{self._name(axis.child('var'), 'name')} = T.axis.{kind}({extent}, {bound})"
+            yield f"{self._name(axis.child('var'))} = T.axis.{kind}({bounds}, {bound})"
 
     def _signature(self, realize: Node, block: Node) -> Iterator[str]:
         predicate = realize.child("predicate")
-        if not (predicate.kind == "IntImm" and int(predicate.value("value")) == 1):
+        if not _is(predicate, 1):
             yield f"T.where({self._expression(predicate)})"
         if block.items("match_buffers"):
             raise ValueError("a block matches buffers")
         allocated = block.items("alloc_buffers")
         for buffer in allocated:
-            self._name(buffer, "name")
+            self._name(buffer)
         # The root block reads and writes nothing that a script may name.
         if block.items("iter_vars") or block.items("reads") or block.items("writes"):
             yield f"T.reads({', '.join(map(self._region, block.items('reads')))})"
@@ -220,33 +210,34 @@ class _Printer:
             yield f"T.sblock_attr({annotations!r})"
         for buffer in allocated:
             arguments = ", ".join(self._buffer_arguments(buffer))
-            yield f"{self._name(buffer, 'name')} = T.sblock_alloc_buffer({arguments})"
+            yield f"{self._name(buffer)} = T.sblock_alloc_buffer({arguments})"
 
     def _region(self, region: Node) -> str:
         ranges = []
         for part in region.items("region"):
-            first, extent = part.child("min"), part.child("extent")
-            start = self._expression(first)
-            single = extent.kind == "IntImm" and int(extent.value("value")) == 1
-            ranges.append(start if single else f"{start}:{start} + {self._expression(extent)}")
-        return f"{self._name(region.child('buffer'), 'name')}[{', '.join(ranges) or '()'}]"
+            start, extent = self._expression(part.child("min")), part.child("extent")
+            end = "" if _is(extent, 1) else f":{start} + {self._expression(extent)}"
+            ranges.append(start + end)
+        return f"{self._name(region.child('buffer'))}[{', '.join(ranges) or '()'}]"
 
     def _element(self, node: Node) -> str:
-        indices = ", ".join(map(self._expression, node.items("indices")))
-        return f"{self._name(node.child('buffer'), 'name')}[{indices or '()'}]"
+        if node.ref("predicate") is not None:
+            raise ValueError(f"a {node.kind} has a predicate")
+        indices = self._list(node.items("indices")) or "()"
+        return f"{self._name(node.child('buffer'))}[{indices}]"
 
     def _expression(self, node: Node) -> str:
         kind = node.kind
-        if kind in _BINARY:
-            operands = (self._expression(node.child(name)) for name in "ab")
-            return f"T.{kind}({', '.join(operands)})"
+        if kind in _OPERANDS:
+            return f"T.{kind}({self._list(map(node.child, _OPERANDS[kind]))})"
         match kind:
             case "Var" | "SizeVar":
-                return self._known(node)
+                if node.index not in self._names:
+                    raise ValueError("a variable is used before it is defined")
+                return self._names[node.index]
             case "IntImm":
                 value = int(node.value("value"))
-                dtype = node.dtype
-                return f"T.bool({bool(value)})" if dtype == "bool" else f"T.{dtype}({value})"
+                return f"T.{node.dtype}({bool(value) if node.dtype == 'bool' else value})"
             case "FloatImm":
                 number = float(node.value("value"))
                 text = repr(number) if math.isfinite(number) else f'"{number}"'
@@ -254,17 +245,9 @@ class _Printer:
             case "StringImm":
                 return repr(node.text("value"))
             case "BufferLoad":
-                if node.ref("predicate") is not None:
-                    raise ValueError("a load has a predicate")
                 return self._element(node)
             case "Cast":
-                operand = self._expression(node.child("value"))
-                return f"T.Cast({node.dtype!r}, {operand})"
-            case "Not":
-                return f"T.Not({self._expression(node.child('a'))})"
-            case "Select":
-                names = ("condition", "true_value", "false_value")
-                return f"T.Select({', '.join(self._expression(node.child(n)) for n in names)})"
+                return f"T.Cast({node.dtype!r}, {self._expression(node.child('value'))})"
             case "Call":
                 return self._call(node)
             case other:
@@ -275,25 +258,23 @@ class _Printer:
         if operator.kind != "Op":
             raise ValueError("a workload calls a function")
         old_name = operator.operator()
-        arguments = ", ".join(map(self._expression, node.items("args")))
+        arguments = self._list(node.items("args"))
         if old_name in _BITWISE:
             return f"T.{_BITWISE[old_name]}({arguments})"
         name = old_name.removeprefix("tir.")
         new_name = f"{_NAMESPACES.get(name, 'tirx')}.{name}"
         return f"T.call_intrin({node.dtype!r}, {new_name!r}, {arguments})"
 
+    def _list(self, nodes: Iterable[Node]) -> str:
+        return ", ".join(map(self._expression, nodes))
+
     def _tuple(self, nodes: list[Node]) -> str:
         return "(" + "".join(f"{self._expression(node)}, " for node in nodes) + ")"
 
-    def _known(self, node: Node) -> str:
-        if node.index not in self._names:
-            raise ValueError("a variable is used before it is defined")
-        return self._names[node.index]
-
-    def _name(self, node: Node, field: str) -> str:
+    def _name(self, node: Node) -> str:
         """Return the name of a variable or buffer; a new one gets its own, made unique."""
         if node.index not in self._names:
-            hint = re.sub(r"\W", "_", node.text(field), flags=re.ASCII) or "v"
+            hint = re.sub(r"\W", "_", node.text("name"), flags=re.ASCII) or "v"
             hint = f"v_{hint}" if hint[0].isdigit() or keyword.iskeyword(hint) else hint
             name, number = hint, 0
             while name in self._taken:
@@ -302,6 +283,10 @@ class _Printer:
             self._taken.add(name)
             self._names[node.index] = name
         return self._names[node.index]
+
+
+def _is(node: Node, number: int) -> bool:
+    return node.kind == "IntImm" and int(node.value("value")) == number
 
 
 def _pairs(node: Node | None) -> Iterator[tuple[Any, Node]]:

@@ -11,8 +11,8 @@ from costlib.logs.importers.record import SkippedRecordError
 
 _CPU_KINDS = {"llvm", "c"}
 _LISTS = {"keys", "libs", "mattr"}
-_GONE = {"link-params"}
-"""Options that TVM 0.27 refuses; they never changed the code of a program."""
+_GONE = "link-params"
+"""An option that TVM 0.27 refuses; it never changed the code of a program."""
 
 _NAMES = {"kind", "model", "mcpu", "arch", "mtriple"}
 """Options that are text, even if it looks like a number, and become part of file names."""
@@ -26,15 +26,8 @@ _DERIVED = "feature."
 def parse_target(target: Any) -> dict[str, Any]:
     """Return a target as the dictionary that ``tvm.target.Target`` takes.
 
-    Parameters
-    ----------
-    target
-        Such a dictionary, its JSON, or a line such as ``cuda -arch=sm_80 -keys=cuda,gpu``.
-
-    Raises
-    ------
-    SkippedRecordError
-        It is none of them.
+    It may be such a dictionary, its JSON, or a line such as ``cuda -arch=sm_80 -keys=cuda,gpu``;
+    anything else is a :class:`SkippedRecordError`.
     """
     if isinstance(target, str):
         target = _parse_line(target)
@@ -43,10 +36,8 @@ def parse_target(target: Any) -> dict[str, Any]:
     kept = {
         key: value
         for key, value in target.items()
-        if key not in _GONE and not key.startswith(_DERIVED)
+        if key != _GONE and not key.startswith(_DERIVED) and (key != "tag" or value)
     }
-    if not kept.get("tag"):
-        kept.pop("tag", None)
     for name in _NAMES & kept.keys():
         kept[name] = str(kept[name])
         if len(kept[name]) > _MAX_NAME:
@@ -56,28 +47,19 @@ def parse_target(target: Any) -> dict[str, Any]:
     return kept
 
 
-def hardware_of(
-    target: dict[str, Any], *, num_cores: int | None = None, vector_bits: int = 0
-) -> Hardware:
-    """Describe the hardware behind a target as far as it is known.
+def hardware_of(target: dict[str, Any], *, num_cores: int = 0, vector_bits: int = 0) -> Hardware:
+    """Describe the hardware behind a target, parsed, as far as it is known.
 
-    Parameters
-    ----------
-    target
-        What :func:`parse_target` returned.
-    num_cores
-        The cores, if the target does not say; 0 if nobody does.
-    vector_bits
-        Width of a vector register; 0 if unknown.
+    ``num_cores`` counts if the target does not say. What is unknown is 0.
     """
     kind = target["kind"]
-    model = str(target.get("model") or "unknown")
-    if model == "unknown":
-        model = str(target.get("mtriple") or kind)
-    cores = target.get("num-cores", num_cores or 0)
+    model = target.get("model")
+    if model in (None, "", "unknown"):
+        model = target.get("mtriple") or kind
+    cores = target.get("num-cores", num_cores)
     return Hardware(
         kind="cpu" if kind in _CPU_KINDS else kind,
-        model=model,
+        model=str(model),
         num_cores=max(cores, 0) if isinstance(cores, int) else 0,
         target=target,
         vector_bits=vector_bits,

@@ -9,44 +9,26 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from costlib.data.task_tables import workload_row
 from costlib.logs.importers.files import is_workload, read_entries
 from costlib.logs.importers.graph import Graph
 from costlib.logs.importers.record import SkippedRecordError
 from costlib.logs.importers.script import to_script
 from costlib.tvm_compat import tvm
-from costlib.tvm_compat.api import (
-    argument_shapes,
-    estimate_flops,
-    module_from_json,
-    module_to_json,
-)
+from costlib.tvm_compat.api import module_from_json
 from costlib.workloads.task import Task, workload_id
 
 _LENGTH_BYTES = 8
 """A module's text follows its length."""
 
-_UNREADABLE = (
-    *(RuntimeError, ValueError, TypeError, LookupError),
-    *(RecursionError, AttributeError, SyntaxError),
-)
-
-NO_WORKLOADS = "no workload file beside it"
+_UNREADABLE = (RuntimeError, ValueError, TypeError, LookupError, AttributeError, SyntaxError)
 
 
 class Workload:
-    """One workload of a database.
-
-    Parameters
-    ----------
-    mod
-        Its module, as this TVM reads it.
-    """
+    """One workload of a database: a module, as this TVM reads it."""
 
     def __init__(self, mod: Any) -> None:
         self.mod = mod
-
-    def __repr__(self) -> str:
-        return f"Workload({self.workload_id})"
 
     @cached_property
     def workload_id(self) -> str:
@@ -56,19 +38,10 @@ class Workload:
     @cached_property
     def row(self) -> dict[str, Any]:
         """Its row of :data:`costlib.schema.WORKLOADS`; raise if it has none."""
-        script = self.mod.script(show_meta=False)
         try:
-            arguments, flops = argument_shapes(self.mod), estimate_flops(self.mod)
+            return workload_row(Task(_name(self.mod.script(show_meta=False)), self.mod, {}))
         except (RuntimeError, ValueError, TypeError):
             raise SkippedRecordError("its workload has sizes that vary") from None
-        return {
-            "workload_id": self.workload_id,
-            "name": _name(script),
-            "arguments": [{"dtype": dtype, "shape": list(shape)} for dtype, shape in arguments],
-            "flops": flops,
-            "mod_json": module_to_json(self.mod),
-            "mod_script": script,
-        }
 
     def task(self, target: dict[str, Any]) -> Task:
         """Return the workload as a task for a target."""
@@ -76,10 +49,13 @@ class Workload:
 
 
 class WorkloadFile:
-    """The workloads of one database, in its order; each is read when a record needs it."""
+    """The workloads of a file of records: in itself, or in the file beside it.
 
-    def __init__(self, file: Path) -> None:
-        self._entries = [entry for entry in read_entries(file) if not _is_record(entry)]
+    Each is read when a record needs it.
+    """
+
+    def __init__(self, records: Path) -> None:
+        self._records = records
         self._read: dict[int, Workload | SkippedRecordError] = {}
 
     def workload(self, index: int) -> Workload:
@@ -88,12 +64,12 @@ class WorkloadFile:
         Raises
         ------
         SkippedRecordError
-            There is none, or it cannot be read.
+            It is not there, or cannot be read, or nobody can tell which file is meant.
         """
-        if not 0 <= index < len(self._entries):
-            raise SkippedRecordError("its workload is not in the workload file")
         if index not in self._read:
             try:
+                if not 0 <= index < len(self._entries):
+                    raise SkippedRecordError("its workload is not in the workload file")
                 self._read[index] = Workload(_module(self._entries[index]))
             except SkippedRecordError as error:
                 self._read[index] = error
@@ -102,30 +78,18 @@ class WorkloadFile:
             raise found
         return found
 
-
-def workloads_beside(records: Path) -> WorkloadFile:
-    """Find the workloads of a file of records: in itself, or in the file beside it.
-
-    Raises
-    ------
-    SkippedRecordError
-        There are none, or it cannot be told which of several are meant.
-    """
-    named = records.with_name(records.name.replace("tuning_record", "workload"))
-    files = [file for file in sorted(records.parent.iterdir()) if file.is_file()]
-    found = [file for file in files if is_workload(next(read_entries(file), None))]
-    for chosen in (records, named):
-        if chosen in found:
-            return WorkloadFile(chosen)
-    if not found:
-        raise SkippedRecordError(NO_WORKLOADS)
-    if len(found) > 1:
-        raise SkippedRecordError("several workload files beside it, none has its name")
-    return WorkloadFile(found[0])
-
-
-def _is_record(entry: Any) -> bool:
-    return isinstance(entry, list) and not is_workload(entry)
+    @cached_property
+    def _entries(self) -> list[Any]:
+        named = self._records.with_name(self._records.name.replace("tuning_record", "workload"))
+        files = [file for file in sorted(self._records.parent.iterdir()) if file.is_file()]
+        found = [file for file in files if is_workload(next(read_entries(file), None))]
+        chosen = [file for file in (self._records, named) if file in found] or found
+        if not chosen:
+            raise SkippedRecordError("no workload file beside it")
+        if chosen is found and len(found) > 1:
+            raise SkippedRecordError("several workload files beside it, none has its name")
+        entries = read_entries(chosen[0])
+        return [entry for entry in entries if is_workload(entry) or not isinstance(entry, list)]
 
 
 def _module(entry: Any) -> Any:
@@ -137,18 +101,12 @@ def _module(entry: Any) -> Any:
     except (binascii.Error, ValueError, TypeError, RecursionError):
         raise SkippedRecordError("its workload is damaged") from None
     try:
-        mod = _read(graph, text)
+        is_ours = graph.is_current
+        mod = module_from_json(text) if is_ours else tvm.script.from_source(to_script(graph))
         mod["main"]
     except _UNREADABLE:
         raise SkippedRecordError("its workload cannot be translated") from None
     return mod
-
-
-def _read(graph: Graph, text: str) -> Any:
-    """Read a module of this TVM as it is, one of another by way of its script."""
-    if graph.is_current:
-        return module_from_json(text)
-    return tvm.script.from_source(to_script(graph))
 
 
 def _name(script: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from costlib.data.dataset import Dataset
-from costlib.hardware import Hardware
+from costlib.data.task_tables import sketch_row
 from costlib.identity import content_id
 from costlib.logs.importers.record import ImportedRecord
 
@@ -17,16 +17,11 @@ _BATCH = 4096
 
 
 class ImportWriter:
-    """Appends to a dataset what it does not hold yet.
+    """Appends to a dataset (made when the first batch is written) what it does not hold yet.
 
     A record is there already if one of the same program on the same hardware has the same
     seconds. What a log holds twice may be there twice. So importing a log again, also after a
     kill, adds only what is missing.
-
-    Parameters
-    ----------
-    out
-        The dataset's folder; made when the first batch is written.
     """
 
     def __init__(self, out: Path) -> None:
@@ -35,8 +30,6 @@ class ImportWriter:
         self._workloads: dict[str, ImportedRecord] = {}
         self._sketches: dict[str, ImportedRecord] = {}
         self._pending: dict[str, list[ImportedRecord]] = {}
-        self._written: set[str] = set()
-        self._hardware: dict[str, Hardware] = {}
         self._known: dict[str, Counter[int]] = {}
         self._seen: dict[str, Counter[int]] = {}
 
@@ -55,13 +48,8 @@ class ImportWriter:
         if seen[key] <= known[key]:
             return False
         known[key] += 1
-        self._hardware.setdefault(hardware_id, record.hardware)
-        for waiting, name in (
-            (self._workloads, record.program.workload_id),
-            (self._sketches, record.program.sketch_id),
-        ):
-            if name not in self._written:
-                waiting.setdefault(name, record)
+        self._workloads.setdefault(record.program.workload_id, record)
+        self._sketches.setdefault(record.program.sketch_id, record)
         self._pending.setdefault(hardware_id, []).append(record)
         if sum(map(len, self._pending.values())) >= _BATCH:
             self.flush()
@@ -73,11 +61,10 @@ class ImportWriter:
             return
         dataset = self.dataset = self.dataset or Dataset.create(self._out)
         dataset.append_workloads([record.workload for record in self._workloads.values()])
-        dataset.append_sketches([record.sketch_row() for record in self._sketches.values()])
+        dataset.append_sketches([sketch_row(r.sketch, r.language) for r in self._sketches.values()])
         for hardware_id, records in self._pending.items():
-            dataset.add_hardware(self._hardware[hardware_id])
+            dataset.add_hardware(records[0].hardware)
             dataset.append_measurements(hardware_id, [r.measurement_row() for r in records])
-        self._written.update(self._workloads, self._sketches)
         self._workloads, self._sketches, self._pending = {}, {}, {}
 
     def _measured(self, hardware_id: str) -> Counter[int]:
