@@ -15,9 +15,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from costlib.errors import TargetError
+from costlib.frozen import FrozenStrict
 from costlib.identity import content_id
 
 X86_LEVELS = ("x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64")
@@ -34,7 +35,7 @@ _Count = Annotated[int, Field(ge=0, lt=2**63)]
 _CUDA_ARCH = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")
 
 
-class Hardware(BaseModel):
+class Hardware(FrozenStrict):
     """One kind of device together with the code generated for it.
 
     Attributes
@@ -54,8 +55,6 @@ class Hardware(BaseModel):
         Size of the data caches by level, in bytes, L1 (a GPU's shared memory of one block)
         first; empty if unknown.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: str
     model: str

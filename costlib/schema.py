@@ -10,7 +10,8 @@ from enum import StrEnum
 from typing import Any
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict
+
+from costlib.frozen import FrozenStrict
 
 SCHEMA_VERSION = 1
 """Raised whenever a column changes its meaning, or goes."""
@@ -54,10 +55,8 @@ class Language(StrEnum):
     AUTOTVM = "autotvm"
 
 
-class CanaryTimes(BaseModel):
+class CanaryTimes(FrozenStrict):
     """Seconds of one call of each canary: now, or in the state that counts as reference."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     compute_s: float
     memory_s: float

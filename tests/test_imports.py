@@ -15,6 +15,7 @@ PACKAGE = Path(costlib.__file__).parent
 
 ORDER = (
     "errors",
+    "frozen",
     "identity",
     "schema",
     "arrays",

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from costlib.frozen import FrozenStrict
 from costlib.schema import CanaryTimes
 
 Arguments = tuple[tuple[str, tuple[int, ...]], ...]
 """(dtype, shape) of each argument, results last."""
 
-
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class MeasureConfig(BaseModel):
+class MeasureConfig(FrozenStrict):
     """Settings of a measurement. The defaults suit CPUs on machines shared with others.
 
     Attributes
@@ -44,8 +44,6 @@ class MeasureConfig(BaseModel):
         Compare the program's output with the unscheduled program's.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     repeats: int = Field(3, ge=1)
     repeat_secs: float = Field(0.02, ge=0)
     race_factor: float = Field(2.0, ge=1)
@@ -58,11 +56,7 @@ class MeasureConfig(BaseModel):
     check_output: bool = False
 
 
-class _Message(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class BuildJob(_Message):
+class BuildJob(FrozenStrict):
     """Compile a module (TVM JSON) to the library at ``path``; ``target`` replaces the server's."""
 
     kind: Literal["build"] = "build"
@@ -74,7 +68,7 @@ class BuildJob(_Message):
     memory_bytes: int
 
 
-class RunJob(_Message):
+class RunJob(FrozenStrict):
     """Run the library at ``path``; race it against ``best_s``, the best latency known.
 
     ``reference`` is the state of the machine that ``best_s`` was corrected to.
@@ -88,7 +82,7 @@ class RunJob(_Message):
     reference: CanaryTimes | None = None
 
 
-class CheckJob(_Message):
+class CheckJob(FrozenStrict):
     """Run a library and, on the CPU, a reference on the same inputs; compare their outputs."""
 
     kind: Literal["check"] = "check"
@@ -99,7 +93,7 @@ class CheckJob(_Message):
     memory_bytes: int
 
 
-class NetworkJob(_Message):
+class NetworkJob(FrozenStrict):
     """Call a compiled network's ``main`` for ``secs`` seconds and report its fastest call.
 
     ``inputs`` is an ``.npz`` file with the arguments in order; with ``outputs``, the results
@@ -115,7 +109,7 @@ class NetworkJob(_Message):
     memory_bytes: int = 16 << 30
 
 
-class CanaryJob(_Message):
+class CanaryJob(FrozenStrict):
     """Time the canaries alone, ``samples`` times."""
 
     kind: Literal["canary"] = "canary"
@@ -127,7 +121,7 @@ class CanaryJob(_Message):
 Job = BuildJob | RunJob | CheckJob | NetworkJob | CanaryJob
 
 
-class Timing(_Message):
+class Timing(FrozenStrict):
     """What running a program gave; all lists have one entry per repeat.
 
     Attributes
@@ -146,7 +140,7 @@ class Timing(_Message):
     raced: bool
 
 
-class Outcome(_Message):
+class Outcome(FrozenStrict):
     """What became of a job.
 
     Attributes
