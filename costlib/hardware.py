@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
-from costlib.errors import TargetError
+from costlib.errors import TargetError, quoted
 from costlib.frozen import FrozenStrict
 from costlib.identity import content_id
 
@@ -234,8 +234,7 @@ def make_target(description: dict[str, Any]) -> Any:
     try:
         target = tvm.target.Target(description)
     except Exception as error:
-        reason = str(error).strip().splitlines()[-1]
-        raise TargetError(f"TVM refuses the target {description}: {reason}") from None
+        raise TargetError(f"TVM refuses the target {description}: {quoted(error)}") from None
     kind = target.kind.name
     if tvm.get_global_func(f"target.build.{kind}", allow_missing=True) is None:
         raise TargetError(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from costlib.errors import InputError, UnknownNameError
+from costlib.errors import InputError, UnknownNameError, quoted
 from costlib.workloads.network import InputSpec, Network
 
 Extents = Mapping[str, int]
@@ -159,6 +159,5 @@ def build_operator(spec: str) -> Network:
             torch.manual_seed(0)
             layer = build_layer(name, arguments).eval()
     except (RuntimeError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise InputError(f"'{spec}' is not possible: {reason}") from None
+        raise InputError(f"'{spec}' is not possible: {quoted(error, 0)}") from None
     return export_module(layer, inputs, " ".join([name, *words]))

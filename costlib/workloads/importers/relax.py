@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from costlib.errors import CostlibError, InputError, UnsupportedModelError
+from costlib.errors import CostlibError, InputError, UnsupportedModelError, quoted
 from costlib.tvm_compat import relax, tirx, tvm
 from costlib.tvm_compat.api import argument_shapes, module_from_json
 from costlib.tvm_compat.guard import survives
@@ -48,7 +48,7 @@ def import_script(path: Path) -> Network:
     try:
         found = tvm.script.from_source(path.read_text())
     except Exception as error:
-        raise InputError(f"{path}: not TVMScript: {_reason(error)}") from None
+        raise InputError(f"{path}: not TVMScript: {quoted(error)}") from None
     if not isinstance(found, tvm.IRModule):
         found = tvm.IRModule({"main": found})
     return import_relax(found, path.stem)
@@ -78,7 +78,7 @@ def import_json(path: Path) -> Network:
     except CostlibError:
         raise
     except Exception as error:
-        raise InputError(f"{path}: not a module saved by this TVM: {_reason(error)}") from None
+        raise InputError(f"{path}: not a module saved by this TVM: {quoted(error)}") from None
 
 
 def _called(mod: Any, name: str) -> Any:
@@ -87,7 +87,7 @@ def _called(mod: Any, name: str) -> Any:
         *inputs, output = [relax.TensorType(shape, dtype) for dtype, shape in argument_shapes(mod)]
     except Exception as error:
         raise UnsupportedModelError(
-            f"{name}: 'main' takes something besides buffers of static shape: {_reason(error)}"
+            f"{name}: 'main' takes something besides buffers of static shape: {quoted(error)}"
         ) from None
     builder = relax.BlockBuilder()
     function = builder.add_func(mod["main"].without_attr("global_symbol"), "operator")
@@ -97,8 +97,3 @@ def _called(mod: Any, name: str) -> Any:
             result = builder.emit_output(relax.call_tir(function, params, output))
         builder.emit_func_output(result)
     return builder.get()
-
-
-def _reason(error: Exception) -> str:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[-1].strip()

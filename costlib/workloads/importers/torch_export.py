@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from costlib.errors import InputError, UnsupportedModelError
+from costlib.errors import InputError, UnsupportedModelError, quoted
 from costlib.tvm_compat import relax
 from costlib.workloads.importers.signature import input_specs
 from costlib.workloads.importers.torch_archive import data_of
@@ -46,7 +46,7 @@ def export_module(module: Any, inputs: Sequence[InputSpec], name: str) -> Networ
         with _quiet(), torch.no_grad():
             program = torch.export.export(module, example)
     except Exception as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        reason = quoted(error, 0)
         raise UnsupportedModelError(f"{name}: torch.export cannot trace it: {reason}") from None
     network = import_program(program, name, [spec.high for spec in inputs])
     return replace(network, reference=TorchReference(module))
@@ -88,7 +88,7 @@ def import_program(program: Any, name: str, highs: Sequence[int] = ()) -> Networ
             )
         reference = TorchReference(program.module())
     except Exception as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+        reason = quoted(error)
         raise UnsupportedModelError(f"{name}: TVM cannot import this program: {reason}") from None
     return Network(name, mod, input_specs(mod, name, highs), reference)
 
@@ -109,7 +109,7 @@ def import_saved(path: Path) -> Network:
         with _quiet(), _data_alone():
             program = torch.export.load(data_of(path))
     except Exception as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        reason = quoted(error, 0)
         raise InputError(f"{path}: not a saved torch.export program: {reason}") from None
     return import_program(program, path.stem)
 
@@ -160,23 +160,19 @@ def _data_alone() -> Iterator[None]:
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[_FORCE_DATA_ALONE]
-        else:
+        del os.environ[_FORCE_DATA_ALONE]
+        if before is not None:
             os.environ[_FORCE_DATA_ALONE] = before
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Keep what PyTorch says about its own insides from the user."""
-    loggers = [logging.getLogger(name) for name in ("torch", "transformers")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
+    disabled = logging.root.manager.disable
+    logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        logging.disable(disabled)

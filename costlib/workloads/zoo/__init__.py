@@ -10,7 +10,7 @@ import numpy as np
 
 from costlib.errors import UnknownNameError
 from costlib.workloads.network import Network
-from costlib.workloads.zoo import other, transformers, vision
+from costlib.workloads.zoo import hugging_face, plain
 from costlib.workloads.zoo.registry import NetworkSpec
 
 HELD_OUT = ("resnet_50", "mobilenet_v2", "resnext_50", "bert_base", "bert_tiny")
@@ -18,9 +18,7 @@ HELD_OUT = ("resnet_50", "mobilenet_v2", "resnext_50", "bert_base", "bert_tiny")
 
 _SPECS = {
     spec.name: spec
-    for spec in sorted(
-        (*vision.SPECS, *transformers.SPECS, *other.SPECS), key=lambda spec: spec.name
-    )
+    for spec in sorted((*hugging_face.SPECS, *plain.SPECS), key=lambda spec: spec.name)
 }
 
 
@@ -70,9 +68,9 @@ def build_network(name: str) -> Network:
 
     spec = network_spec(name)
     size = spec.sized(name.partition("@")[2])
-    inputs = spec.inputs(size)
-    example = torch.from_numpy(inputs[0].random(np.random.default_rng(0)))
+    takes = spec.takes(size)
+    example = torch.from_numpy(takes.random(np.random.default_rng(0)))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         module = randomise(spec.build(size), example)
-    return export_module(module, inputs, name)
+    return export_module(module, [takes], name)
