@@ -19,15 +19,12 @@ from costlib.tvm_compat import relax, tvm
 _FOLDABLE_DTYPES = {"bool", "int32", "int64", "float16", "float32", "float64"}
 
 _CONVOLUTIONS = {
-    f"relax.nn.{name}": layout
-    for name, layout in {
-        "conv1d": "OIW",
-        "conv2d": "OIHW",
-        "conv3d": "OIDHW",
-        "conv1d_transpose": "IOW",
-        "conv2d_transpose": "IOHW",
-        "conv3d_transpose": "IODHW",
-    }.items()
+    "relax.nn.conv1d": "OIW",
+    "relax.nn.conv2d": "OIHW",
+    "relax.nn.conv3d": "OIDHW",
+    "relax.nn.conv1d_transpose": "IOW",
+    "relax.nn.conv2d_transpose": "IOHW",
+    "relax.nn.conv3d_transpose": "IODHW",
 }
 """The convolutions a batch norm folds into, with the kernel layout that exporters use."""
 
@@ -115,10 +112,15 @@ def fold_constants(mod: Any) -> Any:
     IRModule
         An equivalent module; what is no longer used is still in it.
     """
+    return rewritten(mod, lambda function: _Folder(_count_uses(function)))
+
+
+def rewritten(mod: Any, rewriter: Callable[[Any], Any]) -> Any:
+    """Return a copy of a module whose Relax functions went through a mutator made for each."""
     result = tvm.IRModule(mod.functions, attrs=mod.attrs)
     for name, function in mod.functions.items():
         if isinstance(function, relax.Function):
-            result.update_func(name, _Folder(_count_uses(function)).visit_expr(function))
+            result.update_func(name, rewriter(function).visit_expr(function))
     return result
 
 
@@ -200,14 +202,9 @@ class _Folder(relax.PyExprMutator):  # type: ignore[misc]
         if _is_call(definition, "relax.add"):
             bias = self._constant(definition.args[1])
             shape = static_type(data)[0]
-            if (
-                bias is None
-                or shape is None
-                or bias.shape != (1, shape[1], *[1] * (len(shape) - 2))
-            ):
+            if bias is None or shape is None or bias.shape != (1, shape[1], *[1] * len(shape[2:])):
                 return None, None
-            conv = self._convolution(definition.args[0])[0]
-            return conv, bias
+            return self._convolution(definition.args[0])[0], bias
         layout = _CONVOLUTIONS.get(getattr(getattr(definition, "op", None), "name", ""))
         if layout is None or str(definition.attrs.kernel_layout) != layout:
             return None, None

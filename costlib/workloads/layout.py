@@ -14,7 +14,7 @@ from typing import Any
 from costlib.errors import UnsupportedModelError
 from costlib.hardware import Hardware
 from costlib.tvm_compat import relax, te, topi, tvm
-from costlib.workloads.folding import fold_constants
+from costlib.workloads.folding import fold_constants, rewritten
 from costlib.workloads.network import Network
 from costlib.workloads.transposed import without_transposed_convolutions
 
@@ -81,13 +81,7 @@ def converted(mod: Any, layout: str) -> Any:
         It computes the same.
     """
     transform = relax.transform
-    before = [
-        transform.CanonicalizeBindings(),
-        transform.DeadCodeElimination(),
-        transform.DecomposeOpsForInference(),
-        transform.CanonicalizeBindings(),
-    ]
-    after = [
+    passes = [
         transform.Normalize(),
         transform.ConvertLayout({_CONV2D: _layouts(layout)}),
         transform.Normalize(),
@@ -95,9 +89,20 @@ def converted(mod: Any, layout: str) -> Any:
         transform.DeadCodeElimination(),
     ]
     with tvm.transform.PassContext(opt_level=3):
-        folded = without_transposed_convolutions(fold_constants(mod))
-        decomposed = tvm.transform.Sequential(before)(folded)
-        return tvm.transform.Sequential(after)(_without_clip(decomposed))
+        without_clip = rewritten(decomposed(mod), lambda _: _ClipRewriter())
+        return tvm.transform.Sequential(passes)(without_clip)
+
+
+def decomposed(mod: Any) -> Any:
+    """Fold constants, and write what TVM has no good program for as simpler operators."""
+    passes = [
+        relax.transform.CanonicalizeBindings(),
+        relax.transform.DeadCodeElimination(),
+        relax.transform.DecomposeOpsForInference(),
+        relax.transform.CanonicalizeBindings(),
+    ]
+    folded = without_transposed_convolutions(fold_constants(mod))
+    return tvm.transform.Sequential(passes)(folded)
 
 
 def legalize_conv2d(builder: Any, call: Any) -> Any:
@@ -167,24 +172,16 @@ def _blocked_conv2d(
     return te.compute(shape, value, name="conv2d_nchwc")
 
 
-def _without_clip(mod: Any) -> Any:
-    """Write clips as maximum and minimum, which TVM knows to carry over to another layout."""
+@relax.expr_functor.mutator
+class _ClipRewriter(relax.PyExprMutator):  # type: ignore[misc]
+    """Writes clips as maximum and minimum, which TVM knows to carry over to another layout."""
 
-    @relax.expr_functor.mutator
-    class Rewriter(relax.PyExprMutator):  # type: ignore[misc]
-        def visit_call_(self, call: Any) -> Any:
-            call = super().visit_call_(call)
-            if not isinstance(call.op, tvm.ir.Op) or call.op.name != "relax.clip":
-                return call
-            x, low, high = call.args
-            dtype = str(x.ty.dtype)
-            for operator, bound in ((relax.op.maximum, low), (relax.op.minimum, high)):
-                limit = relax.const(float(bound.value), dtype)
-                x = self.builder_.normalize(operator(x, limit))
-            return x
-
-    rewriter = Rewriter(mod)
-    for name, function in mod.functions.items():
-        if isinstance(function, relax.Function):
-            rewriter.builder_.update_func(name, rewriter.visit_expr(function))
-    return rewriter.builder_.get()
+    def visit_call_(self, call: Any) -> Any:
+        call = super().visit_call_(call)
+        if not isinstance(call.op, tvm.ir.Op) or call.op.name != "relax.clip":
+            return call
+        x, low, high = call.args
+        dtype = str(x.ty.dtype)
+        for operator, bound in ((relax.op.maximum, low), (relax.op.minimum, high)):
+            x = self.builder_.normalize(operator(x, relax.const(float(bound.value), dtype)))
+        return x

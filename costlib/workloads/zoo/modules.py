@@ -51,7 +51,7 @@ def _randomise_norm(norm: nn.Module, inputs: tuple[torch.Tensor]) -> None:
     norm.running_var.uniform_(0.5, 1.5).mul_(power)
 
 
-def resnext(depths: Sequence[int], groups: int, group_width: int) -> nn.Module:
+class ResNeXt(nn.Module):  # type: ignore[misc]
     """Bottleneck residual network with grouped 3x3 convolutions.
 
     Parameters
@@ -61,20 +61,27 @@ def resnext(depths: Sequence[int], groups: int, group_width: int) -> nn.Module:
     groups, group_width
         Groups of the 3x3 convolutions, and channels in each in the first stage.
     """
-    layers = [*_conv_norm(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
-    channels = 64
-    for stage, depth in enumerate(depths):
-        inner, outer = groups * group_width * 2**stage, 256 * 2**stage
-        for block in range(depth):
-            stride = 2 if stage > 0 and block == 0 else 1
-            main = [*_conv_norm(channels, inner, 1), nn.ReLU()]
-            main += [*_conv_norm(inner, inner, 3, stride, groups=groups), nn.ReLU()]
-            main += _conv_norm(inner, outer, 1)
-            same = stride == 1 and channels == outer
-            shortcut = [] if same else _conv_norm(channels, outer, 1, stride)
-            layers.append(_Residual(main, shortcut))
-            channels = outer
-    return nn.Sequential(*layers, *_classifier(channels))
+
+    def __init__(self, depths: Sequence[int], groups: int, group_width: int) -> None:
+        super().__init__()
+        layers = [*_conv_norm(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+        channels = 64
+        for stage, depth in enumerate(depths):
+            inner, outer = groups * group_width * 2**stage, 256 * 2**stage
+            for block in range(depth):
+                stride = 2 if stage > 0 and block == 0 else 1
+                main = [*_conv_norm(channels, inner, 1), nn.ReLU()]
+                main += [*_conv_norm(inner, inner, 3, stride, groups=groups), nn.ReLU()]
+                main += _conv_norm(inner, outer, 1)
+                same = stride == 1 and channels == outer
+                shortcut = [] if same else _conv_norm(channels, outer, 1, stride)
+                layers.append(_Residual(main, shortcut))
+                channels = outer
+        self.layers = nn.Sequential(*layers, *_classifier(channels))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return logits of shape ``b x 1000`` for images ``b x 3 x h x w``."""
+        return self.layers(x)
 
 
 class _Residual(nn.Module):  # type: ignore[misc]

@@ -24,7 +24,7 @@ def _own(name: str, family: str, make: Callable[[Any], Any], *rest: Any) -> Netw
 
 SPECS = (
     _own("densenet_small", "cnn", lambda own: own.densenet((3, 6, 8, 6), growth=24)),
-    _own("resnext_50", "cnn", lambda own: own.resnext((3, 4, 6, 3), groups=32, group_width=4)),
+    _own("resnext_50", "cnn", lambda own: own.ResNeXt((3, 4, 6, 3), groups=32, group_width=4)),
     _own("squeezenet", "cnn", lambda own: own.squeezenet()),
     _own("vgg_11", "cnn", lambda own: own.vgg(_VGG_11)),
     _own("dcgan", "generator", lambda own: own.dcgan(_NOISE, _WIDTHS), images(_NOISE), Size(1, 1)),
