@@ -162,7 +162,7 @@ class _Folder(relax.PyExprMutator):  # type: ignore[misc]
     def visit_tuple_getitem_(self, item: Any) -> Any:
         item = self.visit_expr_post_order(item)
         norm = self._definition(item.tuple_value)
-        if item.index == 0 and _is_call(norm, "relax.nn.batch_norm"):
+        if item.index == 0 and is_call(norm, "relax.nn.batch_norm"):
             return self._fold_batch_norm(item, norm)
         return item
 
@@ -199,7 +199,7 @@ class _Folder(relax.PyExprMutator):  # type: ignore[misc]
         definition = self._definition(data)
         if self.uses[data] > 1:
             return None, None
-        if _is_call(definition, "relax.add"):
+        if is_call(definition, "relax.add"):
             bias = self._constant(definition.args[1])
             shape = static_type(data)[0]
             if bias is None or shape is None or bias.shape != (1, shape[1], *[1] * len(shape[2:])):
@@ -236,7 +236,8 @@ def static_type(expr: Any) -> tuple[tuple[int, ...] | None, str]:
     return tuple(int(n) for n in shape), str(kind.dtype)
 
 
-def _is_call(expr: Any, name: str) -> bool:
+def is_call(expr: Any, name: str) -> bool:
+    """Whether an expression calls the operator of that name."""
     return isinstance(expr, relax.Call) and getattr(expr.op, "name", None) == name
 
 
