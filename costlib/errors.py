@@ -13,7 +13,7 @@ import difflib
 from collections.abc import Iterable
 
 
-def quoted(error: Exception, line: int = -1) -> str:
+def quoted(error: BaseException, line: int = -1) -> str:
     """Return a line of another library's error to quote; TVM says what went wrong in the last."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[line].strip()

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from costlib.frozen import FrozenStrict
+from costlib.measure.correction import corrected_latency
 from costlib.schema import CanaryTimes
 
 Arguments = tuple[tuple[str, tuple[int, ...]], ...]
@@ -138,6 +139,15 @@ class Timing(FrozenStrict):
     canary_compute: tuple[Seconds, ...] = Field(min_length=1)
     canary_memory: tuple[Seconds, ...] = Field(min_length=1)
     raced: bool
+
+    @property
+    def canary(self) -> CanaryTimes:
+        """What the canaries took at their best."""
+        return CanaryTimes(compute_s=min(self.canary_compute), memory_s=min(self.canary_memory))
+
+    def latency_s(self, reference: CanaryTimes) -> float:
+        """Return the program's latency in the reference state, in seconds."""
+        return corrected_latency(self.run_secs, self.canary_compute, self.canary_memory, reference)
 
 
 class Outcome(FrozenStrict):

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from costlib.errors import InputError
+from costlib.errors import InputError, quoted
 from costlib.frozen import Frozen
 from costlib.hardware import Hardware
 from costlib.measure.client import MeasureServer
@@ -140,7 +140,7 @@ def _work(server: Any, text: str) -> str:
         job = _placed(job_of(text))
         return str(server().work([job])[0].model_dump_json())
     except (RuntimeError, ValueError, OSError) as error:
-        return Outcome(error=str(error).splitlines()[0]).model_dump_json()
+        return Outcome(error=quoted(error, 0)).model_dump_json()
 
 
 def job_of(text: str | bytes) -> DeviceJob:
