@@ -102,12 +102,11 @@ class Hardware(FrozenStrict):
         if not 1 <= num_cores <= available:
             raise TargetError(f"num_cores is {num_cores}, but this machine has {available}")
         mcpu = _best_mcpu() if mcpu is None else _checked_mcpu(mcpu)
-        target = {"kind": "llvm", "mcpu": mcpu, "num-cores": num_cores}
         return cls(
             kind="cpu",
             model=_cpu_model(),
             num_cores=num_cores,
-            target=target,
+            target={"kind": "llvm", "mcpu": mcpu, "num-cores": num_cores},
             vector_bits=_vector_bits(mcpu),
             cache_bytes=_cache_bytes(),
         )
@@ -268,7 +267,10 @@ def _checked_mcpu(mcpu: str) -> str:
 def _runs_here(mcpu: str) -> bool:
     """Whether this machine has all the instructions of ``mcpu``."""
     needed = {name for name in _llvm_features(mcpu) if _INSTRUCTION_SETS.match(name)}
-    return {_CPUINFO_NAMES.get(name, name) for name in needed} <= _cpu_flags()
+    flags = set(_cpuinfo().get("flags", "").split())
+    # Linux splits one feature name that LLVM keeps together: "avx512vnni" / "avx512_vnni".
+    flags |= {flag.replace("_", "") for flag in flags if flag.startswith("avx512")}
+    return {_CPUINFO_NAMES.get(name, name) for name in needed} <= flags
 
 
 def _llvm_features(mcpu: str) -> set[str]:
@@ -286,18 +288,8 @@ def _vector_bits(mcpu: str) -> int:
 
 
 def _cpuinfo() -> dict[str, str]:
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return {}
-    first = text.split("\n\n", 1)[0]
+    first = Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0]
     return {k.strip(): v.strip() for k, _, v in (line.partition(":") for line in first.split("\n"))}
-
-
-def _cpu_flags() -> set[str]:
-    # Linux splits one feature name that LLVM keeps together: "avx512vnni" / "avx512_vnni".
-    flags = set(_cpuinfo().get("flags", "").split())
-    return flags | {flag.replace("_", "") for flag in flags if flag.startswith("avx512")}
 
 
 def _cpu_model() -> str:

@@ -25,10 +25,10 @@ from costlib.tvm_compat.api import (
     argument_shapes,
     entry_argument_shapes,
     module_from_json,
+    register_intrinsics,
     trace_from_json,
 )
 from costlib.tvm_compat.database import target_entry, trace_entry, workload_entry
-from costlib.tvm_compat.intrinsics import register_intrinsics
 from costlib.tvm_compat.quiet import stderr_silenced
 from costlib.workloads.task import Task
 

@@ -136,15 +136,7 @@ class Fleet(AbstractContextManager["Fleet"]):
 
 
 class DevicePool:
-    """Runs jobs on the devices of one kind, each on one that is free; for several threads.
-
-    Parameters
-    ----------
-    fleet
-        All devices.
-    hardware
-        The kind.
-    """
+    """Runs jobs on a fleet's devices of one kind, each on one that is free; for several threads."""
 
     def __init__(self, fleet: Fleet, hardware: Hardware) -> None:
         self.hardware = hardware
@@ -204,9 +196,8 @@ class DevicePool:
     def _taken(self) -> Iterator[Device]:
         """Wait for a device that is free; it is the caller's alone for that time."""
         with self._changed:
-            self._changed.wait_for(self._has_choice)
-            free = [d for d in self._fleet.of(self.hardware) if id(d) not in self._busy]
-            if not free:
+            self._changed.wait_for(lambda: self._free() or not self._fleet.of(self.hardware))
+            if not (free := self._free()):
                 raise self._nobody()
             device = free[0]
             self._busy.add(id(device))
@@ -217,9 +208,8 @@ class DevicePool:
                 self._busy.discard(id(device))
                 self._changed.notify_all()
 
-    def _has_choice(self) -> bool:
-        there = self._fleet.of(self.hardware)
-        return not there or any(id(device) not in self._busy for device in there)
+    def _free(self) -> list[Device]:
+        return [d for d in self._fleet.of(self.hardware) if id(d) not in self._busy]
 
     def _nobody(self) -> MeasureError:
         reasons = "; ".join(sorted(set(self._fleet.dropped.values()))) or "none has come back"

@@ -44,12 +44,7 @@ class DeviceLostError(Exception):
 
 
 class Device:
-    """One device and the process that talks to it.
-
-    Parameters
-    ----------
-    tracker
-        Where a device is to be asked for.
+    """One device of a tracker's and the process that talks to it.
 
     Attributes
     ----------

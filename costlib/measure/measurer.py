@@ -89,10 +89,7 @@ class Measurer(AbstractContextManager["Measurer"]):
         self.server.close()
 
     def measure(
-        self,
-        task: Task,
-        candidates: Sequence[Candidate],
-        best_s: float | None = None,
+        self, task: Task, candidates: Sequence[Candidate], best_s: float | None = None
     ) -> list[Measurement]:
         """Build all candidates, then run each one alone; see :meth:`begin`."""
         with self.begin(task, candidates) as building:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_snake
 
-from costlib.tvm_compat import ms, relax, tvm
+from costlib.tvm_compat import load_intrinsics, ms, relax, tvm
 from costlib.tvm_compat.cuda import check_compiles, find_compiler
 from costlib.tvm_compat.link import link_shared
 
@@ -189,3 +190,21 @@ def commit_program(
         ms.arg_info.ArgInfo.from_prim_func(mod["main"]),
     )
     database.commit_tuning_record(record)
+
+
+def register_intrinsics(target: dict[str, Any]) -> None:
+    """Register the tensor intrinsics that traces for a target may name.
+
+    Those of RISC-V depend on the width of its vectors; they are made for each target.
+    """
+    load_intrinsics(target["kind"], *target.get("keys", ()))
+    if str(target.get("mtriple", "")).startswith("riscv"):
+        load_intrinsics("riscv_cpu")
+        _register_riscv(json.dumps(target, sort_keys=True))
+
+
+@functools.cache
+def _register_riscv(target: str) -> None:
+    from tvm.s_tir.tensor_intrin.riscv_cpu import register_riscv_intrinsics
+
+    register_riscv_intrinsics(tvm.target.Target(json.loads(target)))

@@ -73,15 +73,15 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "FloorMod": np.remainder,
 }
 
+_RESHAPES = ("relax.reshape", "relax.expand_dims", "relax.squeeze")
+_VIEWS = (*_RESHAPES, "relax.broadcast_to")
+
 _FOLDS: dict[str, Fold] = {
     "relax.layout_transform": _layout_transform,
     "relax.permute_dims": lambda arrays, attrs, _shape, _dtype: arrays[0].transpose(
         None if attrs.axes is None else [int(axis) for axis in attrs.axes]
     ),
-    "relax.reshape": _reshape,
-    "relax.expand_dims": _reshape,
-    "relax.squeeze": _reshape,
-    "relax.flatten": _reshape,
+    **dict.fromkeys((*_RESHAPES, "relax.flatten"), _reshape),
     "relax.broadcast_to": lambda arrays, _attrs, shape, _dtype: np.broadcast_to(arrays[0], shape),
     "relax.astype": lambda arrays, _attrs, _shape, dtype: arrays[0].astype(dtype),
     "relax.add": _elementwise(np.add),
@@ -90,27 +90,15 @@ _FOLDS: dict[str, Fold] = {
     "relax.divide": _elementwise(np.divide),
 }
 
-_VIEWS = {"relax.reshape", "relax.broadcast_to", "relax.expand_dims", "relax.squeeze"}
-
 
 def fold_constants(mod: Any) -> Any:
-    """Fold batch norms and operations on constants in every Relax function of ``mod``.
+    """Fold batch norms and operations on constants in every function of a Relax module.
 
     A batch norm with constant parameters becomes a scale and a shift; if it follows a
     convolution that nothing else uses, the scale goes into the weights and the shift into
     the bias. Reshapes and broadcasts to the shape that a tensor already has disappear.
     Look-ups that would read out of bounds for a wrong index are clipped instead; squares and
-    cubes become multiplications.
-
-    Parameters
-    ----------
-    mod
-        A Relax ``IRModule`` with its parameters bound as constants.
-
-    Returns
-    -------
-    IRModule
-        An equivalent module; what is no longer used is still in it.
+    cubes become multiplications. What is no longer used is still in the module returned.
     """
     return rewritten(mod, lambda function: _Folder(_count_uses(function)))
 
@@ -136,7 +124,10 @@ class _Folder(relax.PyExprMutator):  # type: ignore[misc]
         name = getattr(call.op, "name", "")
         if shape is None:
             return call
-        if name in _VIEWS and static_type(call.args[0]) == (shape, dtype):
+        if name in _VIEWS and static_type(call.args[0]) == (
+            shape,
+            dtype,
+        ):
             return call.args[0]
         if name == "relax.take" and call.attrs.mode == "fast":
             return relax.op.take(*call.args, axis=call.attrs.axis, mode="clip")
@@ -208,9 +199,8 @@ class _Folder(relax.PyExprMutator):  # type: ignore[misc]
         layout = _CONVOLUTIONS.get(getattr(getattr(definition, "op", None), "name", ""))
         if layout is None or str(definition.attrs.kernel_layout) != layout:
             return None, None
-        if layout[0] == "I" and definition.attrs.groups > 1:
-            return None, None
-        return definition, None
+        is_grouped = layout[0] == "I" and definition.attrs.groups > 1
+        return None if is_grouped else definition, None
 
     def _definition(self, expr: Any) -> Any:
         while isinstance(expr, relax.Var):

@@ -63,21 +63,9 @@ def has_channels_first(mod: Any) -> bool:
 
 
 def converted(mod: Any, layout: str) -> Any:
-    """Convert the 2-D convolutions of a Relax module.
+    """Convert the 2-D convolutions of a Relax module with parameters bound as constants.
 
     Those whose channels do not fill the blocks stay as they are.
-
-    Parameters
-    ----------
-    mod
-        An imported ``IRModule`` with its parameters bound as constants.
-    layout
-        ``"nhwc"``, or ``"nchw8c"`` with blocks of any size.
-
-    Returns
-    -------
-    IRModule
-        It computes the same.
     """
     transform = relax.transform
     passes = [

@@ -122,24 +122,9 @@ def operator_names() -> list[str]:
 
 
 def build_operator(spec: str) -> Network:
-    """Build a network of a single operator.
+    """Build a network of a single operator on float32; see :func:`costlib.workloads.load_network`.
 
-    Parameters
-    ----------
-    spec
-        Name, extents and options, separated by blanks; see :func:`list_operators`.
-
-    Returns
-    -------
-    Network
-        Of float32 inputs, with its PyTorch reference.
-
-    Raises
-    ------
-    UnknownNameError
-        No operator has this name.
-    InputError
-        The extents or options do not fit the operator.
+    A spec is name, extents and options, separated by blanks, as :func:`list_operators` says.
     """
     import torch
 

@@ -23,19 +23,9 @@ _ORDINARY = {
 
 
 def without_transposed_convolutions(mod: Any) -> Any:
-    """Replace transposed convolutions with a stride, as long as their weights are constants.
+    """Replace transposed convolutions with a stride in a Relax module whose constants are folded.
 
-    Those with groups or dilation stay as they are.
-
-    Parameters
-    ----------
-    mod
-        A Relax ``IRModule`` whose constants are folded.
-
-    Returns
-    -------
-    IRModule
-        It computes the same.
+    Those with groups or dilation, or with weights that are no constants, stay as they are.
     """
     return rewritten(mod, lambda _: _Rewriter())
 

@@ -7,24 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from costlib.errors import InputError, UnsupportedModelError, quoted
-from costlib.workloads.importers.signature import input_specs
+from costlib.workloads.importers.relax import input_specs
 from costlib.workloads.network import Network
 
 
 def import_onnx(path: Path) -> Network:
-    """Import an ONNX model.
+    """Import an ONNX model, and weights kept in files beside it.
 
-    Parameters
-    ----------
-    path
-        A ``.onnx`` file; weights kept in files beside it are read too.
-
-    Raises
-    ------
-    InputError
-        The file is not an ONNX model.
-    UnsupportedModelError
-        A dynamic input shape, or an operator that TVM lacks; the message names it.
+    Errors are those of :func:`costlib.workloads.load_network`.
     """
     import onnx
     from tvm.relax.frontend.onnx import from_onnx

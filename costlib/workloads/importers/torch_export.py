@@ -13,7 +13,7 @@ from typing import Any
 
 from costlib.errors import InputError, UnsupportedModelError, quoted
 from costlib.tvm_compat import relax
-from costlib.workloads.importers.signature import input_specs
+from costlib.workloads.importers.relax import input_specs
 from costlib.workloads.importers.torch_archive import data_of
 from costlib.workloads.network import InputSpec, Network, TorchReference
 
@@ -21,21 +21,10 @@ _FORCE_DATA_ALONE = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 
 
 def export_module(module: Any, inputs: Sequence[InputSpec], name: str) -> Network:
-    """Export a ``torch.nn.Module`` and import the result.
+    """Export a ``torch.nn.Module`` in evaluation mode and import the result.
 
-    Parameters
-    ----------
-    module
-        In evaluation mode; takes tensors in the order of ``inputs``.
-    inputs
-        What to export it for; the names are replaced by those of the module's arguments.
-    name
-        The network's name.
-
-    Raises
-    ------
-    UnsupportedModelError
-        ``torch.export`` cannot trace the module, or TVM lacks one of its operators.
+    The names of its inputs, which it takes in order, are replaced by those of its arguments.
+    Errors are those of :func:`costlib.workloads.load_network`.
     """
     import numpy as np
     import torch
@@ -53,21 +42,9 @@ def export_module(module: Any, inputs: Sequence[InputSpec], name: str) -> Networ
 
 
 def import_program(program: Any, name: str, highs: Sequence[int] = ()) -> Network:
-    """Import a ``torch.export.ExportedProgram``.
+    """Import a ``torch.export.ExportedProgram``; see :func:`costlib.workloads.load_network`.
 
-    Parameters
-    ----------
-    program
-        Exported with static shapes.
-    name
-        The network's name.
-    highs
-        Exclusive upper bounds of the inputs' values, for integers.
-
-    Raises
-    ------
-    UnsupportedModelError
-        A dynamic shape, or an operator that TVM's importer lacks.
+    ``highs`` are exclusive upper bounds of the inputs' values, for integers.
     """
     import torch
     from tvm.relax.frontend.torch import from_exported_program
@@ -94,15 +71,7 @@ def import_program(program: Any, name: str, highs: Sequence[int] = ()) -> Networ
 
 
 def import_saved(path: Path) -> Network:
-    """Import a program saved by ``torch.export.save``.
-
-    Raises
-    ------
-    InputError
-        The file is not such a program.
-    UnsupportedModelError
-        See :func:`import_program`.
-    """
+    """Import a program saved by ``torch.export.save``; see :func:`import_program`."""
     import torch
 
     try:

@@ -22,19 +22,13 @@ _SPECS = {
 }
 
 
-def list_networks(family: str | None = None) -> list[str]:
-    """List the names in the zoo, those of one family if given (``"cnn"``, ...)."""
-    return [name for name, spec in _SPECS.items() if family in (None, spec.family)]
+def list_networks() -> list[str]:
+    """List the names in the zoo."""
+    return list(_SPECS)
 
 
 def network_spec(name: str) -> NetworkSpec:
-    """Look up an entry by its name, with or without a size.
-
-    Raises
-    ------
-    UnknownNameError
-        No network has this name.
-    """
+    """Look up an entry by its name, with or without a size; ``UnknownNameError`` if none has it."""
     base = name.partition("@")[0]
     if base not in _SPECS:
         raise UnknownNameError("network", base, _SPECS)
@@ -42,24 +36,9 @@ def network_spec(name: str) -> NetworkSpec:
 
 
 def build_network(name: str) -> Network:
-    """Build a network of the zoo.
+    """Build a network of the zoo; see :func:`costlib.workloads.load_network`.
 
-    Parameters
-    ----------
-    name
-        From :func:`list_networks`, optionally with a size: ``resnet_18@b4-r160``.
-
-    Returns
-    -------
-    Network
-        With the same weights in every process, and its PyTorch reference.
-
-    Raises
-    ------
-    UnknownNameError
-        No network has this name.
-    InputError
-        The part after the ``@`` is not a size.
+    It has the same weights in every process.
     """
     import torch
 

@@ -43,7 +43,7 @@ def _vision(name: str, kind: str, **options: Any) -> NetworkSpec:
     def build(_: Size) -> Any:
         return _classifier(kind, **options)
 
-    return NetworkSpec(name, "cnn", build)
+    return NetworkSpec(name, build)
 
 
 def _resnet(name: str, layer: str, width: int, *depths: int) -> NetworkSpec:
@@ -81,7 +81,7 @@ def _text(
             own["max_position_embeddings"] = max(positions, size.extent)
         return _one_output(kind, head, "last_hidden_state", extras or {}, **own)
 
-    return NetworkSpec(name, "transformer", build, tokens(vocabulary), Size(1, 128), "s")
+    return NetworkSpec(name, build, tokens(vocabulary), Size(1, 128), "s")
 
 
 def _bert(name: str, hidden: int, layers: int, heads: int) -> NetworkSpec:
@@ -122,7 +122,7 @@ SPECS = (
     _resnet("resnet_34", "basic", 64, 3, 4, 6, 3),
     _resnet("resnet_50", "bottleneck", 256, 3, 4, 6, 3),
     _resnet("resnet_101", "bottleneck", 256, 3, 4, 23, 3),
-    NetworkSpec("vit_tiny", "transformer", _vit_tiny),
+    NetworkSpec("vit_tiny", _vit_tiny),
     _bert("bert_tiny", 128, 2, 2),
     _bert("bert_mini", 256, 4, 4),
     _bert("bert_small", 512, 4, 8),

@@ -15,19 +15,8 @@ def randomise(model: nn.Module, example: torch.Tensor) -> nn.Module:
     """Redraw convolutions and batch norms so that activations neither vanish nor explode.
 
     With the usual initial values the outputs of deep networks are so small that comparing
-    them shows nothing, and batch norms do nothing at all.
-
-    Parameters
-    ----------
-    model
-        Changed in place.
-    example
-        An input; batch norms bring what they get for it to a scale of about one.
-
-    Returns
-    -------
-    torch.nn.Module
-        The model in evaluation mode.
+    them shows nothing, and batch norms do nothing at all: now they bring what they get for the
+    example to a scale of about one. The model, changed in place, is in evaluation mode.
     """
     hooks = []
     for layer in model.eval().modules():

@@ -13,15 +13,7 @@ from costlib.workloads.network import InputSpec
 
 @dataclass(frozen=True)
 class Size:
-    """How large a network's input is.
-
-    Attributes
-    ----------
-    batch
-        Samples at a time.
-    extent
-        Side of the image in pixels, or length of the sequence in tokens.
-    """
+    """How large a network's input is: samples at a time, and pixels a side or tokens of each."""
 
     batch: int
     extent: int
@@ -52,8 +44,6 @@ class NetworkSpec:
     ----------
     name
         What users call it.
-    family
-        ``"cnn"``, ``"transformer"``, ``"generator"`` or ``"video"``.
     build
         Makes the randomly initialised ``torch.nn.Module`` for a size.
     takes
@@ -66,7 +56,6 @@ class NetworkSpec:
     """
 
     name: str
-    family: str
     build: Callable[[Size], Any]
     takes: Takes = _PICTURE
     size: Size = Size(1, 224)
