@@ -64,20 +64,14 @@ def run(job: RunJob, canary: Canary) -> Timing:
         call_secs = _clocked(lambda: kernel(*arguments))
     else:
         call_secs = device_stopwatch(library, arguments, canary.device)
-    warm_up_secs = call_secs()
-    is_hopeless = (
-        job.best_s is not None and warm_up_secs > _HOPELESS * config.race_factor * job.best_s
-    )
+    too_slow_s = math.inf if job.best_s is None else config.race_factor * job.best_s
+    most_calls = 2 if call_secs() > _HOPELESS * too_slow_s else _GLANCE_CALLS
     before = canary.measure()
-    secs = _fastest(call_secs, _GLANCE_SECS, 2 if is_hopeless else _GLANCE_CALLS)
-    taken = [_Repeat(secs, before, canary.measure())]
-    before = taken[-1].after
-    glance = _timing(taken, raced=True)
-    if (
-        job.best_s is not None
-        and job.reference is not None
-        and glance.latency_s(job.reference) > config.race_factor * job.best_s
-    ):
+    secs = _fastest(call_secs, _GLANCE_SECS, most_calls)
+    repeat = _Repeat(secs, before, canary.measure())
+    before = repeat.after
+    glance = _timing([repeat], raced=True)
+    if job.reference is not None and glance.latency_s(job.reference) > too_slow_s:
         return glance
 
     # One sample spans several calls of a short program: the clock must not be part of it.

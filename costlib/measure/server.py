@@ -110,9 +110,8 @@ def _run_in_child(
         text = f"{type(error).__name__}: {quoted(error)}"
         outcome = Outcome(error=text[:_MAX_ERROR_CHARS])
     try:
-        data = outcome.model_dump_json().encode()
-        while data:
-            data = data[os.write(write_end, data) :]
+        with os.fdopen(write_end, "wb") as pipe:
+            pipe.write(outcome.model_dump_json().encode())
     finally:
         os._exit(0)
 

@@ -81,7 +81,7 @@ def _row(name: str, extents: tuple[str, ...], *inputs: str, **options: int) -> O
     return OperatorSpec(name, extents, inputs, options)
 
 
-_OPERATORS = {
+OPERATORS = {
     spec.name: spec
     for spec in (
         _row("avg_pool2d", (*_IMAGE, "K"), *_IMAGES, **_WINDOW),
@@ -113,12 +113,7 @@ _OPERATORS = {
 
 def list_operators() -> list[str]:
     """List the usage of every operator, e.g. ``"batch_matmul B M N K"``."""
-    return [spec.usage for spec in _OPERATORS.values()]
-
-
-def operator_names() -> list[str]:
-    """List the names of the operators."""
-    return list(_OPERATORS)
+    return [spec.usage for spec in OPERATORS.values()]
 
 
 def build_operator(spec: str) -> Network:
@@ -132,9 +127,9 @@ def build_operator(spec: str) -> Network:
     from costlib.workloads.operator_layers import build_layer
 
     name, *words = spec.split() or [""]
-    if name not in _OPERATORS:
-        raise UnknownNameError("operator", name, _OPERATORS)
-    operator = _OPERATORS[name]
+    if name not in OPERATORS:
+        raise UnknownNameError("operator", name, OPERATORS)
+    operator = OPERATORS[name]
     arguments = operator.parse(words)
     inputs = [
         InputSpec(f"x{i}", "float32", shape) for i, shape in enumerate(operator.shapes(arguments))

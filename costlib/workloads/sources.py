@@ -14,7 +14,7 @@ from costlib.workloads.importers.relax import import_json, import_relax, import_
 from costlib.workloads.importers.torch_export import export_module, import_program, import_saved
 from costlib.workloads.layout import SUFFIX, in_layout
 from costlib.workloads.network import InputSpec, Network
-from costlib.workloads.operators import build_operator, operator_names
+from costlib.workloads.operators import OPERATORS, build_operator
 
 _IMPORTERS: dict[str, Callable[[Path], Network]] = {
     ".json": import_json,
@@ -66,7 +66,7 @@ def load_network(source: Any, inputs: tuple[InputSpec, ...] = ()) -> Network:
     name = str(source).partition("@")[0].strip()
     if isinstance(source, str) and name in zoo.list_networks():
         return zoo.build_network(source.strip())
-    if isinstance(source, str) and name.partition(" ")[0] in operator_names():
+    if isinstance(source, str) and name.partition(" ")[0] in OPERATORS:
         return build_operator(source)
     path = Path(source)
     if path.suffix in _IMPORTERS:
@@ -78,7 +78,7 @@ def load_network(source: Any, inputs: tuple[InputSpec, ...] = ()) -> Network:
     if isinstance(source, Path) or path.suffix or path.parent != Path():
         kinds = ", ".join(sorted(_IMPORTERS))
         raise InputError(f"{source}: the name of a file with a network ends in one of {kinds}")
-    raise UnknownNameError("network or operator", name, [*zoo.list_networks(), *operator_names()])
+    raise UnknownNameError("network or operator", name, [*zoo.list_networks(), *OPERATORS])
 
 
 def _import_object(source: Any, inputs: tuple[InputSpec, ...]) -> Network:
