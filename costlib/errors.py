@@ -13,6 +13,12 @@ import difflib
 from collections.abc import Iterable
 
 
+def quoted(error: BaseException, line: int = -1) -> str:
+    """Return a line of another library's error to quote; TVM says what went wrong in the last."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[line].strip()
+
+
 class CostlibError(Exception):
     """Base of all errors raised by costlib."""
 

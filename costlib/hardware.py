@@ -15,9 +15,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
-from costlib.errors import TargetError
+from costlib.errors import TargetError, quoted
+from costlib.frozen import FrozenStrict
 from costlib.identity import content_id
 
 X86_LEVELS = ("x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64")
@@ -34,7 +35,7 @@ _Count = Annotated[int, Field(ge=0, lt=2**63)]
 _CUDA_ARCH = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")
 
 
-class Hardware(BaseModel):
+class Hardware(FrozenStrict):
     """One kind of device together with the code generated for it.
 
     Attributes
@@ -54,8 +55,6 @@ class Hardware(BaseModel):
         Size of the data caches by level, in bytes, L1 (a GPU's shared memory of one block)
         first; empty if unknown.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: str
     model: str
@@ -103,12 +102,11 @@ class Hardware(BaseModel):
         if not 1 <= num_cores <= available:
             raise TargetError(f"num_cores is {num_cores}, but this machine has {available}")
         mcpu = _best_mcpu() if mcpu is None else _checked_mcpu(mcpu)
-        target = {"kind": "llvm", "mcpu": mcpu, "num-cores": num_cores}
         return cls(
             kind="cpu",
             model=_cpu_model(),
             num_cores=num_cores,
-            target=target,
+            target={"kind": "llvm", "mcpu": mcpu, "num-cores": num_cores},
             vector_bits=_vector_bits(mcpu),
             cache_bytes=_cache_bytes(),
         )
@@ -235,8 +233,7 @@ def make_target(description: dict[str, Any]) -> Any:
     try:
         target = tvm.target.Target(description)
     except Exception as error:
-        reason = str(error).strip().splitlines()[-1]
-        raise TargetError(f"TVM refuses the target {description}: {reason}") from None
+        raise TargetError(f"TVM refuses the target {description}: {quoted(error)}") from None
     kind = target.kind.name
     if tvm.get_global_func(f"target.build.{kind}", allow_missing=True) is None:
         raise TargetError(
@@ -270,7 +267,10 @@ def _checked_mcpu(mcpu: str) -> str:
 def _runs_here(mcpu: str) -> bool:
     """Whether this machine has all the instructions of ``mcpu``."""
     needed = {name for name in _llvm_features(mcpu) if _INSTRUCTION_SETS.match(name)}
-    return {_CPUINFO_NAMES.get(name, name) for name in needed} <= _cpu_flags()
+    flags = set(_cpuinfo().get("flags", "").split())
+    # Linux splits one feature name that LLVM keeps together: "avx512vnni" / "avx512_vnni".
+    flags |= {flag.replace("_", "") for flag in flags if flag.startswith("avx512")}
+    return {_CPUINFO_NAMES.get(name, name) for name in needed} <= flags
 
 
 def _llvm_features(mcpu: str) -> set[str]:
@@ -288,18 +288,8 @@ def _vector_bits(mcpu: str) -> int:
 
 
 def _cpuinfo() -> dict[str, str]:
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return {}
-    first = text.split("\n\n", 1)[0]
+    first = Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0]
     return {k.strip(): v.strip() for k, _, v in (line.partition(":") for line in first.split("\n"))}
-
-
-def _cpu_flags() -> set[str]:
-    # Linux splits one feature name that LLVM keeps together: "avx512vnni" / "avx512_vnni".
-    flags = set(_cpuinfo().get("flags", "").split())
-    return flags | {flag.replace("_", "") for flag in flags if flag.startswith("avx512")}
 
 
 def _cpu_model() -> str:

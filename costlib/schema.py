@@ -7,10 +7,10 @@ ids (:mod:`costlib.identity`). See :mod:`costlib.data.dataset` for how the table
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict
+
+from costlib.frozen import FrozenStrict
 
 SCHEMA_VERSION = 1
 """Raised whenever a column changes its meaning, or goes."""
@@ -54,10 +54,8 @@ class Language(StrEnum):
     AUTOTVM = "autotvm"
 
 
-class CanaryTimes(BaseModel):
+class CanaryTimes(FrozenStrict):
     """Seconds of one call of each canary: now, or in the state that counts as reference."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     compute_s: float
     memory_s: float
@@ -70,77 +68,70 @@ class CanaryTimes(BaseModel):
         )
 
 
-def _field(name: str, kind: Any, doc: str, *, nullable: bool = False) -> pa.Field:
+def _field(name: str, kind: pa.DataType, doc: str, *, nullable: bool = False) -> pa.Field:
     return pa.field(name, kind, nullable=nullable, metadata={"doc": doc})
 
 
+def _optional(name: str, kind: pa.DataType, doc: str) -> pa.Field:
+    return _field(name, kind, doc, nullable=True)
+
+
+_TEXT, _REAL, _REALS = pa.string(), pa.float64(), pa.list_(pa.float64())
 _ARGUMENT = pa.struct(
     [
-        pa.field("dtype", pa.string(), nullable=False),
+        pa.field("dtype", _TEXT, nullable=False),
         pa.field("shape", pa.list_(pa.int64()), nullable=False),
     ]
 )
 
 WORKLOADS = pa.schema(
     [
-        _field("workload_id", pa.string(), "content hash of the computation"),
-        _field("name", pa.string(), "what it computes, e.g. fused_conv2d_add_relu"),
+        _field("workload_id", _TEXT, "content hash of the computation"),
+        _field("name", _TEXT, "what it computes, e.g. fused_conv2d_add_relu"),
         _field("arguments", pa.list_(_ARGUMENT), "dtype and shape of each argument, results last"),
-        _field("flops", pa.float64(), "floating-point operations of one call", nullable=True),
-        _field(
+        _optional("flops", _REAL, "floating-point operations of one call"),
+        _optional(
             "mod_json",
-            pa.string(),
+            _TEXT,
             "the unscheduled module as TVM's JSON graph; null where a foreign log has none",
-            nullable=True,
         ),
-        _field(
-            "mod_script",
-            pa.string(),
-            "the same as TVMScript, for people and other versions",
-            nullable=True,
-        ),
+        _optional("mod_script", _TEXT, "the same as TVMScript, for people and other versions"),
     ]
 )
 
 SKETCHES = pa.schema(
     [
-        _field("sketch_id", pa.string(), "content hash of the instructions"),
-        _field("language", pa.string(), "one of costlib.schema.Language"),
-        _field("instructions", pa.string(), "a schedule's instructions, JSON, decisions erased"),
+        _field("sketch_id", _TEXT, "content hash of the instructions"),
+        _field("language", _TEXT, "one of costlib.schema.Language"),
+        _field("instructions", _TEXT, "a schedule's instructions, JSON, decisions erased"),
     ]
 )
 
 NETWORKS = pa.schema(
     [
-        _field("network", pa.string(), "the network or operator that was taken apart"),
-        _field("workload_id", pa.string(), "a workload it calls"),
+        _field("network", _TEXT, "the network or operator that was taken apart"),
+        _field("workload_id", _TEXT, "a workload it calls"),
         _field("weight", pa.int64(), "how many times it calls it"),
     ]
 )
 
 MEASUREMENTS = pa.schema(
     [
-        _field("program_id", pa.string(), "content hash of workload, sketch and decisions"),
-        _field("workload_id", pa.string(), "the workload it computes"),
-        _field("sketch_id", pa.string(), "the sketch it fills in"),
-        _field("decisions", pa.string(), "the sampled decisions of the trace, JSON"),
-        _field("status", pa.string(), "one of costlib.schema.Status"),
-        _field("latency_s", pa.float64(), "canary-corrected; null unless ok", nullable=True),
-        _field("run_secs", pa.list_(pa.float64()), "seconds of each repeat's fastest call"),
-        _field(
-            "canary_compute", pa.list_(pa.float64()), "compute canary, seconds, beside each repeat"
-        ),
-        _field(
-            "canary_memory", pa.list_(pa.float64()), "memory canary, seconds, beside each repeat"
-        ),
+        _field("program_id", _TEXT, "content hash of workload, sketch and decisions"),
+        _field("workload_id", _TEXT, "the workload it computes"),
+        _field("sketch_id", _TEXT, "the sketch it fills in"),
+        _field("decisions", _TEXT, "the sampled decisions of the trace, JSON"),
+        _field("status", _TEXT, "one of costlib.schema.Status"),
+        _optional("latency_s", _REAL, "canary-corrected; null unless ok"),
+        _field("run_secs", _REALS, "seconds of each repeat's fastest call"),
+        _field("canary_compute", _REALS, "compute canary, seconds, beside each repeat"),
+        _field("canary_memory", _REALS, "memory canary, seconds, beside each repeat"),
         _field("raced", pa.bool_(), "true if repeats were saved because it could not win"),
-        _field(
-            "build_secs", pa.float64(), "seconds of compiling; null if not built", nullable=True
-        ),
-        _field("error", pa.string(), "one line on what failed", nullable=True),
-        _field("origin", pa.string(), "one of costlib.schema.Origin"),
-        _field("parent_id", pa.string(), "the program it is a mutation of", nullable=True),
-        _field("direction", pa.string(), "the direction of that mutation", nullable=True),
+        _optional("build_secs", _REAL, "seconds of compiling; null if not built"),
+        _optional("error", _TEXT, "one line on what failed"),
+        _field("origin", _TEXT, "one of costlib.schema.Origin"),
+        _optional("parent_id", _TEXT, "the program it is a mutation of"),
+        _optional("direction", _TEXT, "the direction of that mutation"),
         _field("seed", pa.int64(), "seed of the session that made it"),
         _field("measured_at", pa.timestamp("ms", tz="UTC"), "when"),
     ]
@@ -148,20 +139,19 @@ MEASUREMENTS = pa.schema(
 
 MUTATIONS = pa.schema(
     [
-        _field("parent_id", pa.string(), "the program that was changed"),
-        _field("direction", pa.string(), "what was changed, see DesignSpace.directions"),
-        _field("program_id", pa.string(), "the child: content hash as in the measurements"),
-        _field("workload_id", pa.string(), "the workload that both compute"),
-        _field("sketch_id", pa.string(), "the sketch of both"),
-        _field("decisions", pa.string(), "the child's decisions, JSON"),
-        _field("parent_score", pa.float64(), "the cost model's score of the parent"),
-        _field(
+        _field("parent_id", _TEXT, "the program that was changed"),
+        _field("direction", _TEXT, "what was changed, see DesignSpace.directions"),
+        _field("program_id", _TEXT, "the child: content hash as in the measurements"),
+        _field("workload_id", _TEXT, "the workload that both compute"),
+        _field("sketch_id", _TEXT, "the sketch of both"),
+        _field("decisions", _TEXT, "the child's decisions, JSON"),
+        _field("parent_score", _REAL, "the cost model's score of the parent"),
+        _optional(
             "child_score",
-            pa.float64(),
+            _REAL,
             "its score of the child; null if the child does not pass the postprocessors",
-            nullable=True,
         ),
-        _field("model", pa.string(), "the bundle that scored, and the hash of its files"),
+        _field("model", _TEXT, "the bundle that scored, and the hash of its files"),
     ]
 )
 

@@ -17,6 +17,7 @@ PACKAGE = Path(costlib.__file__).parent
 
 ORDER = (
     "errors",
+    "frozen",
     "identity",
     "schema",
     "arrays",

@@ -29,16 +29,13 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from costlib.errors import InputError
+from costlib.frozen import FrozenStrict
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Mix(_Section):
+class Mix(FrozenStrict):
     """How a task's programs are made.
 
     Attributes
@@ -68,7 +65,7 @@ class Mix(_Section):
         return bool(self.evolved or self.generated)
 
 
-class HeldOutPlan(_Section):
+class HeldOutPlan(FrozenStrict):
     """Networks whose tasks are measured apart, and how many programs of each task.
 
     Training tasks that equal one of theirs, or nearly, are not measured at all.
@@ -78,7 +75,7 @@ class HeldOutPlan(_Section):
     programs_per_task: int = Field(100, ge=1)
 
 
-class HardwarePlan(_Section):
+class HardwarePlan(FrozenStrict):
     """A way to compile for the machine at hand.
 
     Attributes
@@ -100,13 +97,13 @@ class HardwarePlan(_Section):
     held_out: bool = False
 
 
-class MutationPlan(_Section):
+class MutationPlan(FrozenStrict):
     """How many programs are changed in every direction, and scored, on the first hardware."""
 
     parents: int = Field(0, ge=0)
 
 
-class CollectionPlan(_Section):
+class CollectionPlan(FrozenStrict):
     """A whole collection.
 
     Attributes

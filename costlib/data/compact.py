@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict
 
 from costlib.data.dataset import Dataset
 from costlib.data.parts import (
@@ -25,6 +24,7 @@ from costlib.data.parts import (
     write_part,
 )
 from costlib.files import locked
+from costlib.frozen import Frozen
 from costlib.schema import TABLES
 
 PART_BYTES = 32 << 20
@@ -40,7 +40,7 @@ ORDER = {
 """Similar rows beside each other: they compress well, and a task's rows are in few pages."""
 
 
-class Compaction(BaseModel):
+class Compaction(Frozen):
     """What a compaction did.
 
     Attributes
@@ -50,8 +50,6 @@ class Compaction(BaseModel):
     bytes_before, bytes_after
         Their size.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     parts_before: int
     parts_after: int

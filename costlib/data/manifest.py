@@ -9,17 +9,18 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 import costlib
 from costlib.errors import DatasetError
+from costlib.frozen import Frozen, FrozenStrict
 from costlib.hardware import Hardware
 from costlib.schema import SCHEMA_VERSION, CanaryTimes
 
 MANIFEST = "dataset.json"
 
 
-class DatasetInfo(BaseModel):
+class DatasetInfo(Frozen):
     """What ``dataset.json`` says.
 
     Attributes
@@ -31,8 +32,6 @@ class DatasetInfo(BaseModel):
     created
         ISO 8601, UTC.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     schema_version: int
     costlib_version: str
@@ -50,7 +49,7 @@ class DatasetInfo(BaseModel):
         )
 
 
-class HardwareFile(BaseModel):
+class HardwareFile(FrozenStrict):
     """What ``hardware/<hardware_id>.json`` says.
 
     Attributes
@@ -61,8 +60,6 @@ class HardwareFile(BaseModel):
         Its reference: what the canaries take when latencies need no correction, in seconds;
         ``None`` if everything measured on it was imported without canaries.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     hardware: Hardware
     canary: CanaryTimes | None = None

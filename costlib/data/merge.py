@@ -7,17 +7,17 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict
 
 from costlib.data.copying import Copied, copy_rows
 from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
 from costlib.data.manifest import MANIFEST
 from costlib.data.splits import leaked
 from costlib.errors import InputError
+from costlib.frozen import Frozen
 from costlib.schema import PARTITIONED
 
 
-class Merge(BaseModel):
+class Merge(Frozen):
     """What a merge did.
 
     Attributes
@@ -33,8 +33,6 @@ class Merge(BaseModel):
         Ids of the tasks that were measured in one dataset and are, or nearly are, held out in
         another. Their records are in the result only where they are held out.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     measurements: int
     heldout_measurements: int

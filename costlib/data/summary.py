@@ -5,13 +5,13 @@ from __future__ import annotations
 from statistics import median
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict
 
 from costlib.data.dataset import Dataset
+from costlib.frozen import Frozen
 from costlib.schema import TABLES, Status
 
 
-class DatasetSummary(BaseModel):
+class DatasetSummary(Frozen):
     """The size and the coverage of a dataset.
 
     Attributes
@@ -44,8 +44,6 @@ class DatasetSummary(BaseModel):
     bytes_per_measurement
         ``bytes`` divided by ``measurements``; ``None`` if there are none.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     path: str
     schema_version: int

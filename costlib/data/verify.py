@@ -11,7 +11,6 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict
 
 from costlib.data import checks
 from costlib.data.checks import MEND_ROWS, Check
@@ -22,6 +21,7 @@ from costlib.data.parts import MEND_PART, hardware_of, part_fault, read_table, r
 from costlib.data.splits import leaked
 from costlib.errors import DatasetError
 from costlib.files import first_line
+from costlib.frozen import Frozen
 from costlib.schema import PARTITIONED, TABLES, Language
 
 _MEND_HARDWARE = "restore it from a copy, or remove the measurements of that hardware"
@@ -29,7 +29,7 @@ _MEND_LEAK = "`costlib dataset merge` of this dataset alone leaves those records
 _MEND_DRIFT = "measure those programs again in a new dataset, when the machine is as it was"
 
 
-class Problem(BaseModel):
+class Problem(Frozen):
     """Something in a dataset that is not as it should be.
 
     Attributes
@@ -41,8 +41,6 @@ class Problem(BaseModel):
     mend
         What to do about it.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     file: str
     what: str

@@ -10,15 +10,14 @@ import os
 import sys
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
 from costlib.errors import StorageError
 from costlib.features.store import ProgramFeatures, append_features
 from costlib.files import first_line
+from costlib.frozen import FrozenStrict
 from costlib.hardware import Hardware
 
 
-class Job(BaseModel):
+class Job(FrozenStrict):
     """Programs of one task on one hardware.
 
     Attributes
@@ -30,8 +29,6 @@ class Job(BaseModel):
     sketches
         The instructions of their sketches by sketch_id.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     folder: Path
     scratch: Path
@@ -49,13 +46,11 @@ class Job(BaseModel):
         return [self.model_copy(update={"programs": part}) for part in parts]
 
 
-class Answer(BaseModel):
+class Answer(FrozenStrict):
     """How a job ended: how many programs could be replayed, or what went wrong.
 
     ``storage`` says that it was the writing that failed.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     replayed: int = 0
     error: str | None = None

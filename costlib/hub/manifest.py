@@ -7,10 +7,11 @@ import json
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from costlib.errors import BundleError
 from costlib.features.version import FEATURE_VERSION
+from costlib.frozen import FrozenStrict
 from costlib.hardware import Hardware
 from costlib.schema import CanaryTimes
 
@@ -18,7 +19,7 @@ FORMAT_VERSION = 1
 MANIFEST = "bundle.json"
 
 
-class TrainedOn(BaseModel):
+class TrainedOn(FrozenStrict):
     """The data that a bundle's model has seen.
 
     Attributes
@@ -33,8 +34,6 @@ class TrainedOn(BaseModel):
         The workload ids it was judged on and has not seen.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     dataset: str
     tasks: int
     programs: int
@@ -42,19 +41,15 @@ class TrainedOn(BaseModel):
     held_out: tuple[str, ...]
 
 
-class HardwareEntry(BaseModel):
+class HardwareEntry(FrozenStrict):
     """A hardware that the model knows, and its canaries' reference."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     hardware: Hardware
     canary: CanaryTimes | None
 
 
-class Manifest(BaseModel):
+class Manifest(FrozenStrict):
     """The content of ``bundle.json``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     format_version: int
     name: str

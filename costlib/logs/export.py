@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import IO, Any
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict
 
 from costlib.data.dataset import Dataset
 from costlib.data.parts import hardware_of
 from costlib.errors import InputError, UnknownNameError
 from costlib.files import storage_errors
+from costlib.frozen import Frozen
 from costlib.hardware import Hardware
 from costlib.logs.importers.metaschedule import TVM_ERRORS, replay
 from costlib.schema import Language, Status
@@ -35,7 +35,7 @@ _FAILED_SECS = 10_000_000_000
 _COLUMNS = ["workload_id", "sketch_id", "decisions", "status", "run_secs"]
 
 
-class ExportReport(BaseModel):
+class ExportReport(Frozen):
     """What became of the measurements of an export.
 
     Attributes
@@ -47,8 +47,6 @@ class ExportReport(BaseModel):
     skipped
         Those left out, counted by reason.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     records: int
     exported: int

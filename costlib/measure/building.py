@@ -6,10 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, wait
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
-if TYPE_CHECKING:
-    from costlib.measure.measurement import Measurement
+from costlib.measure.measurement import Measurement
 
 Built = TypeVar("Built")
 

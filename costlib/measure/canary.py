@@ -22,7 +22,7 @@ import numpy as np
 from costlib.measure.canary_kernels import CanaryKernels, cpu_kernels, gpu_kernels
 from costlib.schema import CanaryTimes
 from costlib.tvm_compat import tvm
-from costlib.tvm_compat.api import build_library, first_device
+from costlib.tvm_compat.api import build_library
 
 _WARM_UP_SECS = 0.05
 """How long a GPU works on the canaries before they count: idle, it clocks itself down."""
@@ -43,10 +43,10 @@ class Canary:
     """
 
     def __init__(self, path: Path, target: Any, num_cores: int) -> None:
-        self.device = first_device(target.kind.name)
+        self.is_on_cpu = target.kind.name != "cuda"
+        self.device = tvm.device("cpu" if self.is_on_cpu else "cuda")  # This initialises nothing.
         self._library = tvm.runtime.load_module(str(path))
         self._kernels = _kernels(target, num_cores)
-        self.is_on_cpu = target.kind.name != "cuda"
         if self.is_on_cpu:
             self._allocate()
 

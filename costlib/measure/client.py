@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
@@ -18,6 +18,24 @@ from costlib.measure.config import Job, Outcome
 
 _START_SECS = 120
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+def start_process(
+    module: str, *arguments: str, output: Any = subprocess.DEVNULL, env: Any = None
+) -> tuple[subprocess.Popen[bytes], Connection]:
+    """Start a module that serves on a socket; return the process and our end of the socket."""
+    ours, theirs = Pipe()
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-m", module, str(theirs.fileno()), *arguments],
+            pass_fds=[theirs.fileno()],
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    return process, ours
 
 
 class MeasureServer(AbstractContextManager["MeasureServer"]):
@@ -41,7 +59,6 @@ class MeasureServer(AbstractContextManager["MeasureServer"]):
         self.target = target
         self._temporary = tempfile.TemporaryDirectory(prefix="costlib-")
         self.folder = Path(self._temporary.name)
-        self._log = self.folder / "server.log"
         self._start()
 
     def __exit__(self, *_: object) -> None:
@@ -58,17 +75,13 @@ class MeasureServer(AbstractContextManager["MeasureServer"]):
         self._process.wait()
         self._temporary.cleanup()
 
-    def work(
-        self, jobs: Sequence[Job], on_done: Callable[[int, Outcome], None] | None = None
-    ) -> list[Outcome]:
+    def work(self, jobs: Sequence[Job]) -> list[Outcome]:
         """Do all jobs and return their outcomes in the same order.
 
         Parameters
         ----------
         jobs
             Builds run side by side on all cores, runs one at a time and alone.
-        on_done
-            Called with a job's index and outcome as soon as it is done.
 
         Raises
         ------
@@ -76,27 +89,22 @@ class MeasureServer(AbstractContextManager["MeasureServer"]):
             The server died twice over the same jobs.
         """
         outcomes: dict[int, Outcome] = {}
-        for attempt in range(2):
+        has_died = False
+        while len(outcomes) < len(jobs):
             try:
-                self._exchange(jobs, outcomes, on_done)
-                return [outcomes[index] for index in range(len(jobs))]
-            except (EOFError, ConnectionError, BrokenPipeError):
-                if attempt:
+                self._exchange(jobs, outcomes)
+            except (EOFError, ConnectionError):
+                if has_died:
                     raise MeasureError(
                         f"the measuring process died twice ({self._process.poll()}); "
                         "is the machine out of memory?"
                     ) from None
-                self._process.kill()
-                self._process.wait()
+                has_died = True
+                self._kill()
                 self._start()
-        raise AssertionError("unreachable")
+        return [outcomes[index] for index in range(len(jobs))]
 
-    def _exchange(
-        self,
-        jobs: Sequence[Job],
-        outcomes: dict[int, Outcome],
-        on_done: Callable[[int, Outcome], None] | None,
-    ) -> None:
+    def _exchange(self, jobs: Sequence[Job], outcomes: dict[int, Outcome]) -> None:
         waiting = [index for index in range(len(jobs)) if index not in outcomes]
         in_flight = 0
         while waiting or in_flight:
@@ -108,38 +116,25 @@ class MeasureServer(AbstractContextManager["MeasureServer"]):
             index, outcome = json.loads(self._connection.recv_bytes())
             in_flight -= 1
             outcomes[index] = Outcome.model_validate(outcome)
-            if on_done is not None:
-                on_done(index, outcomes[index])
 
     def _start(self) -> None:
-        self._connection, theirs = Pipe()
         environment = os.environ | _ONE_THREAD
         if "num-cores" in self.target:
             environment["TVM_NUM_THREADS"] = str(self.target["num-cores"])
-        arguments = [str(theirs.fileno()), json.dumps(self.target)]
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "costlib.measure.server", *arguments],
-                pass_fds=[theirs.fileno()],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
+        log = self.folder / "server.log"
+        with log.open("wb") as output:
+            self._process, self._connection = start_process(
+                "costlib.measure.server", json.dumps(self.target), output=output, env=environment
             )
-        theirs.close()
-        if not self._is_ready(self._connection):
-            self._process.kill()
-            self._process.wait()
-            raise MeasureError(f"the measuring process did not start: {self._last_words()}")
-
-    def _last_words(self) -> str:
-        lines = self._log.read_text(errors="replace").strip().splitlines()
-        return lines[-1] if lines else "no message"
-
-    @staticmethod
-    def _is_ready(connection: Connection) -> bool:
         try:
-            return connection.poll(_START_SECS) and connection.recv_bytes() == b"ready"
+            ready = self._connection.poll(_START_SECS) and self._connection.recv_bytes()
         except (EOFError, ConnectionError):
-            return False
+            ready = False
+        if not ready:
+            self._kill()
+            last_words = (log.read_text(errors="replace").splitlines() or ["no message"])[-1]
+            raise MeasureError(f"the measuring process did not start: {last_words}")
+
+    def _kill(self) -> None:
+        self._process.kill()
+        self._process.wait()

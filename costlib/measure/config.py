@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from costlib.frozen import FrozenStrict
+from costlib.measure.correction import corrected_latency
 from costlib.schema import CanaryTimes
 
 Arguments = tuple[tuple[str, tuple[int, ...]], ...]
 """(dtype, shape) of each argument, results last."""
 
-
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class MeasureConfig(BaseModel):
+class MeasureConfig(FrozenStrict):
     """Settings of a measurement. The defaults suit CPUs on machines shared with others.
 
     Attributes
@@ -44,8 +45,6 @@ class MeasureConfig(BaseModel):
         Compare the program's output with the unscheduled program's.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     repeats: int = Field(3, ge=1)
     repeat_secs: float = Field(0.02, ge=0)
     race_factor: float = Field(2.0, ge=1)
@@ -58,11 +57,7 @@ class MeasureConfig(BaseModel):
     check_output: bool = False
 
 
-class _Message(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class BuildJob(_Message):
+class BuildJob(FrozenStrict):
     """Compile a module (TVM JSON) to the library at ``path``; ``target`` replaces the server's."""
 
     kind: Literal["build"] = "build"
@@ -74,7 +69,7 @@ class BuildJob(_Message):
     memory_bytes: int
 
 
-class RunJob(_Message):
+class RunJob(FrozenStrict):
     """Run the library at ``path``; race it against ``best_s``, the best latency known.
 
     ``reference`` is the state of the machine that ``best_s`` was corrected to.
@@ -88,7 +83,7 @@ class RunJob(_Message):
     reference: CanaryTimes | None = None
 
 
-class CheckJob(_Message):
+class CheckJob(FrozenStrict):
     """Run a library and, on the CPU, a reference on the same inputs; compare their outputs."""
 
     kind: Literal["check"] = "check"
@@ -99,7 +94,7 @@ class CheckJob(_Message):
     memory_bytes: int
 
 
-class NetworkJob(_Message):
+class NetworkJob(FrozenStrict):
     """Call a compiled network's ``main`` for ``secs`` seconds and report its fastest call.
 
     ``inputs`` is an ``.npz`` file with the arguments in order; with ``outputs``, the results
@@ -115,7 +110,7 @@ class NetworkJob(_Message):
     memory_bytes: int = 16 << 30
 
 
-class CanaryJob(_Message):
+class CanaryJob(FrozenStrict):
     """Time the canaries alone, ``samples`` times."""
 
     kind: Literal["canary"] = "canary"
@@ -127,7 +122,7 @@ class CanaryJob(_Message):
 Job = BuildJob | RunJob | CheckJob | NetworkJob | CanaryJob
 
 
-class Timing(_Message):
+class Timing(FrozenStrict):
     """What running a program gave; all lists have one entry per repeat.
 
     Attributes
@@ -145,8 +140,17 @@ class Timing(_Message):
     canary_memory: tuple[Seconds, ...] = Field(min_length=1)
     raced: bool
 
+    @property
+    def canary(self) -> CanaryTimes:
+        """What the canaries took at their best."""
+        return CanaryTimes(compute_s=min(self.canary_compute), memory_s=min(self.canary_memory))
 
-class Outcome(_Message):
+    def latency_s(self, reference: CanaryTimes) -> float:
+        """Return the program's latency in the reference state, in seconds."""
+        return corrected_latency(self.run_secs, self.canary_compute, self.canary_memory, reference)
+
+
+class Outcome(FrozenStrict):
     """What became of a job.
 
     Attributes

@@ -17,9 +17,10 @@ import uuid
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import TypeAdapter
 
-from costlib.errors import InputError
+from costlib.errors import InputError, quoted
+from costlib.frozen import Frozen
 from costlib.hardware import Hardware
 from costlib.measure.client import MeasureServer
 from costlib.measure.config import CanaryJob, CheckJob, NetworkJob, Outcome, RunJob
@@ -36,10 +37,8 @@ _SECS_TO_ANSWER = 10.0
 _LIBRARIES = ("path", "reference_path")
 
 
-class Tracker(BaseModel):
+class Tracker(Frozen):
     """Where the devices of a fleet are found: a tracker, and the key they are known by."""
-
-    model_config = ConfigDict(frozen=True)
 
     host: str
     port: int
@@ -77,7 +76,7 @@ class Tracker(BaseModel):
         return self.host, self.port
 
 
-class Description(BaseModel):
+class Description(Frozen):
     """What a device says it is.
 
     Attributes
@@ -89,8 +88,6 @@ class Description(BaseModel):
     triple
         What machine code it runs, as LLVM names it.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     kind: Literal["costlib"] = "costlib"
     device_id: str
@@ -143,7 +140,7 @@ def _work(server: Any, text: str) -> str:
         job = _placed(job_of(text))
         return str(server().work([job])[0].model_dump_json())
     except (RuntimeError, ValueError, OSError) as error:
-        return Outcome(error=str(error).splitlines()[0]).model_dump_json()
+        return Outcome(error=quoted(error, 0)).model_dump_json()
 
 
 def job_of(text: str | bytes) -> DeviceJob:

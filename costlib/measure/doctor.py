@@ -56,21 +56,15 @@ def examine() -> Iterator[Finding]:
     yield _tvm()
     for package in _PACKAGES:
         yield _version(package)
+    usable, present = len(os.sched_getaffinity(0)), os.cpu_count() or 1
+    advice = "this process may not use all cores; they are what is tuned for"
+    yield Finding("usable cores", f"{usable} of {present}", advice if usable < present else "")
     load = os.getloadavg()[0]
-    yield _cores()
-    yield Finding(
-        "load, last minute",
-        f"{load:.2f}",
-        "something else is running; measurements will be noisy"
-        if load > _BUSY * _usable_cores()
-        else "",
-    )
+    advice = "something else is running; measurements will be noisy"
+    yield Finding("load, last minute", f"{load:.2f}", advice if load > _BUSY * usable else "")
     free = psutil.virtual_memory().available
-    yield Finding(
-        "free memory",
-        f"{free / 2**30:.1f} GiB",
-        "builds and training may run out of memory" if free < _LITTLE_MEMORY else "",
-    )
+    advice = "builds and training may run out of memory" if free < _LITTLE_MEMORY else ""
+    yield Finding("free memory", f"{free / 2**30:.1f} GiB", advice)
     yield _governor()
     yield from _noise()
 
@@ -89,16 +83,6 @@ def _version(package: str) -> Finding:
         return Finding(package, metadata.version(package))
     except metadata.PackageNotFoundError:
         return Finding(package, "missing", f"run: pip install {package}", fatal=True)
-
-
-def _usable_cores() -> int:
-    return len(os.sched_getaffinity(0))
-
-
-def _cores() -> Finding:
-    usable, present = _usable_cores(), os.cpu_count() or 1
-    advice = "this process may not use all cores; they are what is tuned for"
-    return Finding("usable cores", f"{usable} of {present}", advice if usable < present else "")
 
 
 def _governor() -> Finding:
@@ -124,8 +108,5 @@ def _noise() -> Iterator[Finding]:
     for what, secs in (("cache", timing.canary_compute), ("memory", timing.canary_memory)):
         fast, slow = np.quantile(secs, [0.2, 0.9])
         advice = "close what runs beside it; costlib corrects for some of it"
-        yield Finding(
-            f"slow moments, {what}",
-            f"{slow / fast:.2f} x the fast ones",
-            advice if slow > _NOISY * fast else "",
-        )
+        found = f"{slow / fast:.2f} x the fast ones"
+        yield Finding(f"slow moments, {what}", found, advice if slow > _NOISY * fast else "")

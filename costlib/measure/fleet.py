@@ -5,160 +5,32 @@ A device that dies, hangs or whose canaries are off is dropped, and its job goes
 
 from __future__ import annotations
 
-import json
 import logging
 import math
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from multiprocessing.connection import Pipe
-from subprocess import DEVNULL, Popen, TimeoutExpired
 from typing import Any
-
-from pydantic import ValidationError
 
 from costlib.errors import InputError, MeasureError
 from costlib.hardware import Hardware
-from costlib.measure.config import CanaryJob, Job, Outcome, RunJob, Timing
-from costlib.measure.device import Description, Tracker
-from costlib.schema import CanaryTimes
+from costlib.measure.config import Job, Outcome
+from costlib.measure.device import Tracker
+from costlib.measure.link import Device, DeviceLostError
 from costlib.tvm_compat import rpc
 from costlib.tvm_compat.api import is_foreign
 
 START_SECS = 120.0
 """How long a device may take to answer at all."""
 
-SLACK_SECS = 60.0
-"""What a job may take beyond its own time limit, for sending files and starting the server."""
-
 _SEARCH_SECS = 10.0
 """How often to look for devices that have become free."""
-
-_SECS_TO_LEAVE = 2.0
-_SAMPLES = 50
-_MOST_BYTES = 1 << 20
-_OFF = 8.0
-"""A device whose canaries differ by this factor from what they were at first is off."""
 
 _PATIENCE = 2
 """Times in a row that a device may be off, and devices that a job may cost."""
 
 _log = logging.getLogger(__name__)
-
-
-class DeviceLostError(Exception):
-    """A device died, hangs or talks nonsense."""
-
-
-class Device:
-    """One device and the process that talks to it.
-
-    Parameters
-    ----------
-    tracker
-        Where a device is to be asked for.
-
-    Attributes
-    ----------
-    description
-        What it says it is.
-    canary
-        What its canaries took at first.
-    strikes
-        How many times in a row they were off since.
-    """
-
-    def __init__(self, tracker: Tracker) -> None:
-        self._connection, theirs = Pipe()
-        arguments = [str(theirs.fileno()), tracker.host, str(tracker.port), tracker.key]
-        self._process = Popen(
-            [sys.executable, "-m", "costlib.measure.link", *arguments],
-            pass_fds=[theirs.fileno()],
-            stdin=DEVNULL,
-            stdout=DEVNULL,
-            stderr=DEVNULL,
-            start_new_session=True,
-        )
-        theirs.close()
-        self.strikes = 0
-        self.description: Description
-        self.canary: CanaryTimes
-
-    @property
-    def pid(self) -> int:
-        """Process id of the link."""
-        return self._process.pid
-
-    @property
-    def hardware(self) -> Hardware:
-        """What it is."""
-        return self.description.hardware
-
-    @property
-    def name(self) -> str:
-        """A short name for messages."""
-        return f"{self.hardware.hardware_id} ({self.description.device_id[:8]})"
-
-    def enrol(self, deadline: float) -> None:
-        """Wait for its description and time its canaries.
-
-        Raises
-        ------
-        DeviceLostError
-            It does not answer in time, or is no device of ours.
-        """
-        answer = self._receive(deadline - time.monotonic())
-        if "refused" in answer:
-            raise DeviceLostError(answer["refused"])
-        try:
-            self.description = Description.model_validate(answer)
-        except ValidationError:
-            raise DeviceLostError("it does not say what it is") from None
-        timing = self.work(CanaryJob(samples=_SAMPLES)).timing
-        if timing is None:
-            raise DeviceLostError("its canaries do not run")
-        self.canary = _fastest(timing)
-
-    def work(self, job: Job) -> Outcome:
-        """Do one job.
-
-        Raises
-        ------
-        DeviceLostError
-            It did not come back with a possible outcome.
-        """
-        limit = job.config.run_timeout_secs if isinstance(job, RunJob) else job.timeout_secs
-        try:
-            self._connection.send_bytes(job.model_dump_json().encode())
-            return Outcome.model_validate(self._receive(limit + SLACK_SECS))
-        except (OSError, ValidationError) as error:
-            reason = str(error).splitlines()[0]
-            raise DeviceLostError(f"it does not do its job: {reason}") from None
-
-    def is_off(self, timing: Timing) -> bool:
-        """Whether the canaries beside a measurement cannot have been this device's."""
-        now = _fastest(timing)
-        ratios = (now.compute_s / self.canary.compute_s, now.memory_s / self.canary.memory_s)
-        return not all(1 / _OFF < ratio < _OFF for ratio in ratios)
-
-    def leave(self) -> None:
-        """End the session; a link that does not let go of it is killed."""
-        self._connection.close()
-        try:
-            self._process.wait(_SECS_TO_LEAVE)
-        except TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-
-    def _receive(self, secs: float) -> dict[str, Any]:
-        try:
-            if not self._connection.poll(max(0.0, secs)):
-                raise DeviceLostError(f"it did not answer within {secs:.0f} s")
-            return dict(json.loads(self._connection.recv_bytes(_MOST_BYTES)))
-        except (EOFError, OSError, ValueError):
-            raise DeviceLostError("it is gone") from None
 
 
 class Fleet(AbstractContextManager["Fleet"]):
@@ -264,15 +136,7 @@ class Fleet(AbstractContextManager["Fleet"]):
 
 
 class DevicePool:
-    """Runs jobs on the devices of one kind, each on one that is free; for several threads.
-
-    Parameters
-    ----------
-    fleet
-        All devices.
-    hardware
-        The kind.
-    """
+    """Runs jobs on a fleet's devices of one kind, each on one that is free; for several threads."""
 
     def __init__(self, fleet: Fleet, hardware: Hardware) -> None:
         self.hardware = hardware
@@ -332,9 +196,8 @@ class DevicePool:
     def _taken(self) -> Iterator[Device]:
         """Wait for a device that is free; it is the caller's alone for that time."""
         with self._changed:
-            self._changed.wait_for(self._has_choice)
-            free = [d for d in self._fleet.of(self.hardware) if id(d) not in self._busy]
-            if not free:
+            self._changed.wait_for(lambda: self._free() or not self._fleet.of(self.hardware))
+            if not (free := self._free()):
                 raise self._nobody()
             device = free[0]
             self._busy.add(id(device))
@@ -345,9 +208,8 @@ class DevicePool:
                 self._busy.discard(id(device))
                 self._changed.notify_all()
 
-    def _has_choice(self) -> bool:
-        there = self._fleet.of(self.hardware)
-        return not there or any(id(device) not in self._busy for device in there)
+    def _free(self) -> list[Device]:
+        return [d for d in self._fleet.of(self.hardware) if id(d) not in self._busy]
 
     def _nobody(self) -> MeasureError:
         reasons = "; ".join(sorted(set(self._fleet.dropped.values()))) or "none has come back"
@@ -355,7 +217,3 @@ class DevicePool:
             f"no device of {self.hardware.hardware_id} is left ({reasons}); "
             "what was measured is kept: start `costlib serve` again and go on"
         )
-
-
-def _fastest(timing: Timing) -> CanaryTimes:
-    return CanaryTimes(compute_s=min(timing.canary_compute), memory_s=min(timing.canary_memory))

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from costlib.measure.config import (
     RunJob,
     Timing,
 )
-from costlib.measure.correction import corrected_latency
 from costlib.schema import CanaryTimes
 from costlib.tvm_compat import relax, tvm
 from costlib.tvm_compat.api import build_library, module_from_json
@@ -60,24 +59,20 @@ def run(job: RunJob, canary: Canary) -> Timing:
     config = job.config
     library = tvm.runtime.load_module(job.path)
     arguments = allocate(job.arguments, canary.device)
-    call_secs = (stopwatch if canary.is_on_cpu else device_stopwatch)(
-        library, arguments, canary.device
-    )
-    warm_up_secs = call_secs()
-    is_hopeless = (
-        job.best_s is not None and warm_up_secs > _HOPELESS * config.race_factor * job.best_s
-    )
+    if canary.is_on_cpu:
+        kernel = library["main"]
+        call_secs = _clocked(lambda: kernel(*arguments))
+    else:
+        call_secs = device_stopwatch(library, arguments, canary.device)
+    too_slow_s = math.inf if job.best_s is None else config.race_factor * job.best_s
+    most_calls = 2 if call_secs() > _HOPELESS * too_slow_s else _GLANCE_CALLS
     before = canary.measure()
-    secs = _fastest(call_secs, _GLANCE_SECS, 2 if is_hopeless else _GLANCE_CALLS)
-    taken = [_Repeat(secs, before, canary.measure())]
-    before = taken[-1].after
-    glance = _timing(taken, raced=True)
-    if job.best_s is not None and job.reference is not None:
-        latency_s = corrected_latency(
-            glance.run_secs, glance.canary_compute, glance.canary_memory, job.reference
-        )
-        if latency_s > config.race_factor * job.best_s:
-            return glance
+    secs = _fastest(call_secs, _GLANCE_SECS, most_calls)
+    repeat = _Repeat(secs, before, canary.measure())
+    before = repeat.after
+    glance = _timing([repeat], raced=True)
+    if job.reference is not None and glance.latency_s(job.reference) > too_slow_s:
+        return glance
 
     # One sample spans several calls of a short program: the clock must not be part of it.
     calls = 1 if config.flush_cache else min(math.ceil(_SAMPLE_SECS / secs), _MAX_CALLS)
@@ -88,7 +83,7 @@ def run(job: RunJob, canary: Canary) -> Timing:
         repeat=min(max(1, round(config.repeat_secs / (calls * secs))), _MAX_CALLS),
         f_preproc="cache_flush_cpu_non_first_arg" if config.flush_cache else "",
     )
-    taken = []
+    taken: list[_Repeat] = []
     retakes = config.max_retakes
     while len(taken) < config.repeats:
         secs = min(float(sample) for sample in evaluator(*arguments).results)
@@ -133,14 +128,8 @@ def run_network(job: NetworkJob, canary: Canary) -> Timing:
     return _timing([_Repeat(secs, before, canary.measure())], raced=False)
 
 
-def stopwatch(library: Any, arguments: list[Any], device: Any) -> Callable[[], float]:
-    """Return what calls ``main`` once and gives the seconds on the clock."""
-    kernel = library["main"]
-    return _clocked(lambda: kernel(*arguments))
-
-
 def device_stopwatch(library: Any, arguments: list[Any], device: Any) -> Callable[[], float]:
-    """Like :func:`stopwatch`, by the device's own timer: launching is not part of a kernel."""
+    """Return what calls ``main`` once, by the device's own timer: that is without launching it."""
     evaluator = library.time_evaluator("main", device, number=1, repeat=1)
     return lambda: float(evaluator(*arguments).results[0])
 
@@ -180,12 +169,10 @@ def sample_canary(job: CanaryJob, canary: Canary) -> Timing:
     )
 
 
-class _Repeat:
-    def __init__(self, seconds: float, before: CanaryTimes, after: CanaryTimes) -> None:
-        self.seconds = seconds
-        self.before = before
-        self.after = after
-        self.canary = before.better_of(after)
+class _Repeat(NamedTuple):
+    seconds: float
+    before: CanaryTimes
+    after: CanaryTimes
 
     def is_steady(self, share: float) -> bool:
         """Whether the compute canary stayed the same; the memory canary never quite does."""
@@ -193,10 +180,11 @@ class _Repeat:
 
 
 def _timing(repeats: list[_Repeat], *, raced: bool) -> Timing:
+    canaries = [repeat.before.better_of(repeat.after) for repeat in repeats]
     return Timing(
         run_secs=tuple(repeat.seconds for repeat in repeats),
-        canary_compute=tuple(repeat.canary.compute_s for repeat in repeats),
-        canary_memory=tuple(repeat.canary.memory_s for repeat in repeats),
+        canary_compute=tuple(canary.compute_s for canary in canaries),
+        canary_memory=tuple(canary.memory_s for canary in canaries),
         raced=raced,
     )
 

@@ -24,7 +24,6 @@ from costlib.measure.config import (
     Outcome,
     RunJob,
 )
-from costlib.measure.correction import corrected_latency
 from costlib.measure.measurement import DOUBTFUL, Candidate, Measurement
 from costlib.schema import CanaryTimes, Status
 from costlib.tvm_compat.api import argument_shapes, entry_argument_shapes, module_to_json
@@ -90,10 +89,7 @@ class Measurer(AbstractContextManager["Measurer"]):
         self.server.close()
 
     def measure(
-        self,
-        task: Task,
-        candidates: Sequence[Candidate],
-        best_s: float | None = None,
+        self, task: Task, candidates: Sequence[Candidate], best_s: float | None = None
     ) -> list[Measurement]:
         """Build all candidates, then run each one alone; see :meth:`begin`."""
         with self.begin(task, candidates) as building:
@@ -156,7 +152,9 @@ class Measurer(AbstractContextManager["Measurer"]):
         )
         outcome, latency_s = self._timed(job)
         for _ in range(_PATIENCE):
-            if latency_s is None or not self._is_doubtful(outcome, latency_s, best_s):
+            if latency_s is None or _slow_down(outcome, latency_s) <= DOUBTFUL:
+                break
+            if best_s is not None and latency_s >= best_s:
                 break
             again, again_s = self._timed(job)
             if again_s is not None and _slow_down(again, again_s) < _slow_down(outcome, latency_s):
@@ -166,17 +164,7 @@ class Measurer(AbstractContextManager["Measurer"]):
     def _timed(self, job: RunJob) -> tuple[Outcome, float | None]:
         outcome = self.run_job(job)
         timing = outcome.timing
-        if timing is None:
-            return outcome, None
-        latency_s = corrected_latency(
-            timing.run_secs, timing.canary_compute, timing.canary_memory, self.reference
-        )
-        return outcome, latency_s
-
-    def _is_doubtful(self, outcome: Outcome, latency_s: float, best_s: float | None) -> bool:
-        """Whether a program would be the best so far because its time was corrected so much."""
-        much = _slow_down(outcome, latency_s) > DOUBTFUL
-        return much and (best_s is None or latency_s < best_s)
+        return outcome, None if timing is None else timing.latency_s(self.reference)
 
     def build_job(
         self,

@@ -28,8 +28,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Annotated, Any
 
+import psutil
 from pydantic import Field, TypeAdapter
 
+from costlib.errors import quoted
 from costlib.hardware import make_target
 from costlib.measure import jobs
 from costlib.measure.canary import Canary, build_canary
@@ -53,11 +55,7 @@ class _Child:
     """A forked child at work on one job."""
 
     def __init__(
-        self,
-        index: int,
-        job: Job,
-        work: Callable[[Job], Timing | None],
-        memory_bytes: int | None,
+        self, index: int, job: Job, work: Callable[[Job], Timing | None], memory_bytes: int | None
     ) -> None:
         self.index = index
         self.job = job
@@ -65,6 +63,7 @@ class _Child:
         self.timeout_secs = (
             job.config.run_timeout_secs if isinstance(job, RunJob) else job.timeout_secs
         )
+        self.deadline = self.started + self.timeout_secs
         self.timed_out = False
         self.output = b""
         self.pipe, write_end = os.pipe()
@@ -73,10 +72,6 @@ class _Child:
             os.close(self.pipe)
             _run_in_child(job, work, memory_bytes, write_end)
         os.close(write_end)
-
-    @property
-    def deadline(self) -> float:
-        return self.started + self.timeout_secs
 
     def kill(self) -> None:
         self.timed_out = True
@@ -90,60 +85,49 @@ class _Child:
             error = f"killed after {self.timeout_secs:g} s"
             return Outcome(error=error, timed_out=True, elapsed_secs=elapsed_secs)
         if not self.output:
-            error = f"crashed ({_cause_of_death(status)})"
-            return Outcome(error=error, elapsed_secs=elapsed_secs)
+            code = os.waitstatus_to_exitcode(status)
+            cause = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+            return Outcome(error=f"crashed ({cause})", elapsed_secs=elapsed_secs)
         reply = Outcome.model_validate_json(self.output)
         return reply.model_copy(update={"elapsed_secs": elapsed_secs})
 
 
-def _cause_of_death(status: int) -> str:
-    if os.WIFSIGNALED(status):
-        return signal.Signals(os.WTERMSIG(status)).name
-    return f"exit status {os.waitstatus_to_exitcode(status)}"
-
-
 def _run_in_child(
-    job: Job,
-    work: Callable[[Job], Timing | None],
-    memory_bytes: int | None,
-    write_end: int,
+    job: Job, work: Callable[[Job], Timing | None], memory_bytes: int | None, write_end: int
 ) -> None:
     """Do the work and leave; never returns to the server's loop."""
     try:
-        die_with_parent()
+        _die_with_parent()
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         if memory_bytes is not None:
-            _limit_memory(memory_bytes)
+            limit = psutil.Process().memory_info().vms + memory_bytes
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         outcome = Outcome(timing=work(job))
     except MemoryError:
-        limit = "" if memory_bytes is None else f" (limit {memory_bytes >> 20} MiB)"
-        outcome = Outcome(error=f"out of memory{limit}")
+        known = "" if memory_bytes is None else f" (limit {memory_bytes >> 20} MiB)"
+        outcome = Outcome(error=f"out of memory{known}")
     except BaseException as error:
-        outcome = Outcome(error=_one_line(error))
+        text = f"{type(error).__name__}: {quoted(error)}"
+        outcome = Outcome(error=text[:_MAX_ERROR_CHARS])
     try:
-        data = outcome.model_dump_json().encode()
-        while data:
-            data = data[os.write(write_end, data) :]
+        with os.fdopen(write_end, "wb") as pipe:
+            pipe.write(outcome.model_dump_json().encode())
     finally:
         os._exit(0)
 
 
-def die_with_parent() -> None:
+def caller() -> tuple[Connection, list[str]]:
+    """Return the socket and the arguments that the command line of this process names."""
+    _die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _, descriptor, *arguments = sys.argv
+    return Connection(int(descriptor)), arguments
+
+
+def _die_with_parent() -> None:
     """Have this process killed when the one that started it dies."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def _limit_memory(extra_bytes: int) -> None:
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * resource.getpagesize() + extra_bytes
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-
-
-def _one_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    text = f"{type(error).__name__}: {lines[-1] if lines else 'no message'}"
-    return text[:_MAX_ERROR_CHARS]
 
 
 def in_child(work: Callable[..., None], *arguments: Any) -> None:
@@ -246,10 +230,8 @@ class _Server:
 
 def main() -> None:
     """Serve on the socket named on the command line."""
-    die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    descriptor, target = sys.argv[1:]
-    _Server(Connection(int(descriptor)), json.loads(target)).serve()
+    connection, (target,) = caller()
+    _Server(connection, json.loads(target)).serve()
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, SerializeAsAny
+from pydantic import SerializeAsAny
 
+from costlib.frozen import FrozenStrict
 from costlib.search.evolution.search import EvolutionConfig
 from costlib.search.run_model import RunModelConfig
 from costlib.search.strategy import StrategyConfig
@@ -11,7 +12,7 @@ from costlib.search.tasks.planning import PlanningConfig
 from costlib.search.tasks.relatives import RelativesConfig
 
 
-class SearchConfig(BaseModel):
+class SearchConfig(FrozenStrict):
     """How programs are proposed; every part of the search can be switched off.
 
     Attributes
@@ -25,8 +26,6 @@ class SearchConfig(BaseModel):
     relatives
         Where good programs of look-alike tasks come from.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     strategy: SerializeAsAny[StrategyConfig] = EvolutionConfig()
     models: RunModelConfig = RunModelConfig()

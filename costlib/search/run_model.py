@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from costlib.arrays import Bools, Floats
 from costlib.features.batch import FeatureBatch, join
+from costlib.frozen import FrozenStrict
 from costlib.hub.bundle import Bundle
 from costlib.models.residual import CorrectedModel
 from costlib.space.directions import stock_probabilities
@@ -18,7 +19,7 @@ _LEAST_CHANCE = 0.02
 """Of any direction that is allowed, so that none is forgotten."""
 
 
-class RunModelConfig(BaseModel):
+class RunModelConfig(FrozenStrict):
     """Settings of :class:`RunModel`.
 
     Attributes
@@ -42,8 +43,6 @@ class RunModelConfig(BaseModel):
         Off by default: after the first two programs it gains nothing
         (``tools/results/generate.json``).
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     draft: bool = True
     correction: bool = True

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from costlib.features.batch import FeatureBatch
 from costlib.features.task_encoder import TaskEncoder
+from costlib.frozen import FrozenStrict
 from costlib.hardware import Hardware
 from costlib.hub.priors import PriorBank, flat_extents
 from costlib.identity import content_id
@@ -64,7 +65,7 @@ class Proposal:
     schedule: FeatureBatch
 
 
-class StrategyConfig(BaseModel):
+class StrategyConfig(FrozenStrict):
     """Settings that all strategies share; each has a subclass, which starts it.
 
     Attributes
@@ -73,8 +74,6 @@ class StrategyConfig(BaseModel):
         How often a task's best program is measured in all before it is believed to be that, if
         none of the moments was calm and no two measurements agree; each counts as a trial.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     looks: int = Field(3, ge=1)
 

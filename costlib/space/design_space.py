@@ -172,10 +172,9 @@ class DesignSpace:
         sketch = self._by_id[program.sketch_id]
         schedule = self._schedule(1)
         trace_from_json(*fill_sketch(sketch, program.decisions), schedule)
+        mutator, _ = available[name]
         for _ in range(1 if direction is None else _MAX_TRIES):
-            trace = mutate_trace(
-                available[name][0], schedule.trace, int(rng.integers(1, _MAX_SEED))
-            )
+            trace = mutate_trace(mutator, schedule.trace, int(rng.integers(1, _MAX_SEED)))
             if trace is None:
                 return None
             child = self._program(*trace_to_json(trace))
@@ -202,19 +201,9 @@ class DesignSpace:
             "vectorize": "meta_schedule.cooperative_fetch" in annotated,
             "thread_binding": "SampleCategorical" in kinds,
         }
-        others = [
-            name
-            for name in allowed
-            if allowed[name] and (name in mutators(self.context) or name in TILE_DIRECTIONS)
-        ]
+        possible = {*mutators(self.context), *TILE_DIRECTIONS}
+        others = [name for name, has in allowed.items() if has and name in possible]
         return [*sorted(tiles, reverse=True), *others]
-
-    def program_of(self, schedule: Any) -> Program:
-        """Return the program that a schedule of this task was made from."""
-        instructions, decisions = trace_to_json(schedule.trace)
-        kinds = [instruction[0] for instruction in instructions]
-        end = kinds.index("EnterPostproc") if "EnterPostproc" in kinds else len(kinds)
-        return self._program(instructions[:end], [d for d in decisions if d[0] < end])
 
     def _program(self, instructions: list[Any], decisions: list[Any]) -> Program:
         sketch, decided = split_trace(instructions, decisions)

@@ -17,7 +17,7 @@ import numpy as np
 
 from costlib.arrays import Integers
 from costlib.errors import InputError
-from costlib.space.design_space import TILE_DIRECTIONS, DesignSpace, tile_direction
+from costlib.space.design_space import DesignSpace, tile_direction
 from costlib.space.factors import Tilings, tilings
 from costlib.space.program import Program, Sketch
 
@@ -26,9 +26,6 @@ _EXAMPLES = 48
 
 _INNER_STEPS = (2, 16)
 """Iterations of a reduction's innermost tile from which a program is of another kind."""
-
-
-_ANNOTATIONS = {"meta_schedule.parallel": "parallel"}
 
 
 class DecisionVectors:
@@ -64,13 +61,12 @@ class DecisionVectors:
         self._workload_id = examples[0].workload_id
         self.positions = [index for index, _ in examples[0].decisions]
         self.directions = [_direction(sketch.instructions, i) for i in self.positions]
-        self._tilings: list[Tilings | None] = []
-        self.values: list[list[Any]] = []
-        for place, index in enumerate(self.positions):
-            seen = [program.decisions[place][1] for program in examples]
-            tiling, values = _values(sketch.instructions[index], seen)
-            self._tilings.append(tiling)
-            self.values.append(values)
+        known = [
+            _values(sketch.instructions[index], [one.decisions[place][1] for one in examples])
+            for place, index in enumerate(self.positions)
+        ]
+        self._tilings = [tiling for tiling, _ in known]
+        self.values = [values for _, values in known]
         self.sizes = np.array([len(values) for values in self.values], "int64")
         self._index = [
             {json.dumps(value): number for number, value in enumerate(values)}
@@ -90,24 +86,17 @@ class DecisionVectors:
 
     def decode(self, vectors: Integers) -> list[Program]:
         """Return the programs of `n x d` vectors."""
-        return [
-            Program(
-                self._workload_id,
-                self.sketch.sketch_id,
-                [
-                    [position, values[choice]]
-                    for position, values, choice in zip(
-                        self.positions, self.values, row, strict=True
-                    )
-                ],
-            )
-            for row in vectors.tolist()
-        ]
+        places = list(zip(self.positions, self.values, strict=True))
+        programs = []
+        for row in vectors.tolist():
+            chosen = zip(places, row, strict=True)
+            decisions = [[position, values[choice]] for (position, values), choice in chosen]
+            programs.append(Program(self._workload_id, self.sketch.sketch_id, decisions))
+        return programs
 
     def random(self, count: int, rng: np.random.Generator) -> Integers:
         """Draw int64 `count x d`, every value of a decision alike."""
-        drawn = rng.random((count, len(self.sizes))) * self.sizes
-        return np.asarray(drawn, "int64")
+        return np.asarray(rng.random((count, len(self.sizes))) * self.sizes, "int64")
 
     def mutate(
         self, vectors: Integers, directions: Sequence[str], rng: np.random.Generator
@@ -128,11 +117,8 @@ class DecisionVectors:
         changed = vectors.copy()
         wanted = np.asarray(directions)
         for direction in np.unique(wanted):
-            places = [
-                place
-                for place, name in enumerate(self.directions)
-                if name == direction and self.sizes[place] > 1
-            ]
+            can_change = (np.array(self.directions) == direction) & (self.sizes > 1)
+            places = np.flatnonzero(can_change).tolist()
             if not places:
                 continue
             rows = np.flatnonzero(wanted == direction)
@@ -206,16 +192,14 @@ def _values(instruction: Any, seen: list[Any]) -> tuple[Tilings | None, list[Any
 
 def _direction(instructions: list[Any], index: int) -> str:
     """Name what deciding an instruction otherwise would change."""
-    kind, inputs, attributes, outputs = instructions[index]
+    kind, _, _, outputs = instructions[index]
     if kind == "SampleComputeLocation":
         return "compute_location"
     if kind == "Annotate":
-        return _ANNOTATIONS.get(attributes[0], str(attributes[0]))
+        return "parallel"  # The only annotation that is a decision.
     if kind == "SampleCategorical":
         return _use_of_category(instructions, outputs[0])
-    direction = tile_direction(instructions[index])
-    assert direction in TILE_DIRECTIONS, inputs
-    return direction
+    return tile_direction(instructions[index])
 
 
 def _use_of_category(instructions: list[Any], variable: str) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from costlib.errors import MeasureError
+from costlib.frozen import Frozen
 from costlib.measure.config import NetworkJob
 from costlib.measure.jobs import fastest_call
 from costlib.measure.measurer import Measurer
@@ -20,7 +20,7 @@ _TURNS = 7
 _TURN_SECS = 0.3
 
 
-class Comparison(BaseModel):
+class Comparison(Frozen):
     """Whole-network figures.
 
     Attributes
@@ -35,8 +35,6 @@ class Comparison(BaseModel):
     max_abs_output
         Largest absolute value of the output, to compare the error with.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     latency_before_s: float
     latency_after_s: float

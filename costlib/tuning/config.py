@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from costlib.frozen import FrozenStrict
 from costlib.measure.config import MeasureConfig
 from costlib.search.config import SearchConfig
 from costlib.search.tasks.scheduler import Objective
 
 
-class TuneConfig(BaseModel):
+class TuneConfig(FrozenStrict):
     """What a tuning run is to reach, and how.
 
     Attributes
@@ -33,8 +34,6 @@ class TuneConfig(BaseModel):
     search
         How programs are proposed.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     objective: Objective = "sum"
     required_s: tuple[Annotated[float, Field(gt=0)], ...] = ()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from costlib.frozen import Frozen
 from costlib.tuning.comparison import Comparison
 
 
-class TaskResult(BaseModel):
+class TaskResult(Frozen):
     """What tuning did for one task.
 
     Attributes
@@ -20,8 +21,6 @@ class TaskResult(BaseModel):
         Seconds of one call, untuned and with the best program found; ``None`` if it did not run
         or was not tuned.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     workload_id: str
@@ -37,7 +36,7 @@ class TaskResult(BaseModel):
         return self.flops / self.latency_after_s / 1e9 if self.latency_after_s else None
 
 
-class CurvePoint(BaseModel):
+class CurvePoint(Frozen):
     """One trial of a tuning run.
 
     Attributes
@@ -52,8 +51,6 @@ class CurvePoint(BaseModel):
         The task's best latency after that; it rises where the best program, measured again, turns
         out to be slower.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     elapsed_s: float
     task: int
@@ -76,7 +73,7 @@ class NetworkResult(Comparison):
     library: str
 
 
-class TuneResult(BaseModel):
+class TuneResult(Frozen):
     """What a tuning run found.
 
     Attributes
@@ -97,8 +94,6 @@ class TuneResult(BaseModel):
     tasks, curve
         What was done for each task, and each trial in order.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     networks: tuple[NetworkResult, ...]
     bundle: str

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from costlib.errors import InputError
 from costlib.files import storage_errors, write_json
+from costlib.frozen import FrozenStrict
 from costlib.hardware import Hardware
 from costlib.measure.measurer import Measurer
 from costlib.tuning.trials import Trials
@@ -26,7 +27,7 @@ RUN = "run.json"
 TASKS = "tasks.json"
 
 
-class Baseline(BaseModel):
+class Baseline(FrozenStrict):
     """A run's tasks before it began.
 
     Attributes
@@ -36,8 +37,6 @@ class Baseline(BaseModel):
     chosen
         Workload ids of the tasks that are tuned.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     untuned_s: dict[str, float | None]
     chosen: tuple[str, ...]

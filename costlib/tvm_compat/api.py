@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from costlib.tvm_compat import ms, tvm
+from pydantic.alias_generators import to_snake
+
+from costlib.tvm_compat import load_intrinsics, ms, relax, tvm
 from costlib.tvm_compat.cuda import check_compiles, find_compiler
+from costlib.tvm_compat.link import link_shared
+
+derived_object = tvm.ir.utils.derived_object
+"""Makes a Python subclass of a MetaSchedule ``Py...`` class usable from C++."""
 
 
 def estimate_flops(mod: Any) -> float:
@@ -19,13 +26,15 @@ def estimate_flops(mod: Any) -> float:
 
 def argument_shapes(mod: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """Return (dtype, shape) of each argument of ``main``, results last."""
-    infos = ms.arg_info.ArgInfo.from_prim_func(mod["main"])
-    return tuple((str(info.dtype), tuple(int(n) for n in info.shape)) for info in infos)
+    return _shapes(ms.arg_info.ArgInfo.from_prim_func(mod["main"]))
 
 
 def entry_argument_shapes(mod: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """Like :func:`argument_shapes` for a scheduled module, with weights as it lays them out."""
-    infos = ms.arg_info.ArgInfo.from_entry_func(mod, remove_preproc=True)
+    return _shapes(ms.arg_info.ArgInfo.from_entry_func(mod, remove_preproc=True))
+
+
+def _shapes(infos: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
     return tuple((str(info.dtype), tuple(int(n) for n in info.shape)) for info in infos)
 
 
@@ -48,7 +57,7 @@ def module_from_json(text: str) -> Any:
 def trace_to_json(trace: Any) -> tuple[list[Any], list[Any]]:
     """Return a trace as plain (instructions, decisions) that ``json`` can write."""
     instructions, decisions = trace.as_json()
-    return _plain(instructions), _plain(decisions)
+    return plain(instructions), plain(decisions)
 
 
 def trace_from_json(instructions: Sequence[Any], decisions: Sequence[Any], schedule: Any) -> None:
@@ -77,7 +86,7 @@ def build_library(mod: Any, target: Any, path: Path, *, keep_layout: bool = Fals
     if not keep_layout:
         mod = tvm.s_tir.transform.RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(mod)
     triple = str(target.attrs.get("mtriple", ""))
-    finish = _keep_object if triple and is_foreign(triple) else _link
+    finish = _keep_object if triple and is_foreign(triple) else link_shared
     _build(mod, target).export_library(str(path), fcompile=finish)
 
 
@@ -97,40 +106,22 @@ def _build(mod: Any, target: Any) -> Any:
     return library
 
 
-def first_device(target_kind: str) -> Any:
-    """Return the first device that runs code for a kind of target. This initialises nothing."""
-    return tvm.device("cuda" if target_kind == "cuda" else "cpu", 0)
-
-
-def _link(output: str, objects: Sequence[str], **_: Any) -> None:
-    from costlib.tvm_compat.link import link_shared
-
-    link_shared(Path(output), [Path(name) for name in objects])
-
-
 def _keep_object(output: str, objects: Sequence[str], **_: Any) -> None:
     (only,) = objects
     shutil.copyfile(only, output)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Turn TVM's containers and constants into JSON's."""
     if isinstance(value, (str, bool, int, float)) or value is None:
         return value
     if isinstance(value, (list, tuple, tvm.ir.Array)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if hasattr(value, "items"):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if hasattr(value, "value"):
-        return _plain(value.value)
+        return plain(value.value)
     return json.loads(str(value))
-
-
-def derived_object(cls: type) -> Any:
-    """Make a Python subclass of a MetaSchedule ``Py...`` class usable from C++."""
-    from tvm.ir.utils import derived_object as derive
-
-    return derive(cls)
 
 
 def mutators(context: Any) -> dict[str, tuple[Any, float]]:
@@ -138,12 +129,10 @@ def mutators(context: Any) -> dict[str, tuple[Any, float]]:
 
     A direction is the mutator's name in snake case, e.g. ``tile_size`` or ``compute_location``.
     """
-    named = {}
-    for mutator, probability in context.space_generator.mutator_probs.items():
-        name = type(mutator).__name__.removeprefix("Mutate")
-        direction = "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
-        named[direction] = (mutator, float(probability))
-    return named
+    return {
+        to_snake(type(mutator).__name__.removeprefix("Mutate")): (mutator, float(probability))
+        for mutator, probability in context.space_generator.mutator_probs.items()
+    }
 
 
 def mutate_trace(mutator: Any, trace: Any, seed: int) -> Any | None:
@@ -170,8 +159,6 @@ def compile_network(prepared: Any, target: Any, database: Any | None) -> Any:
     module
         What ``relax.VirtualMachine`` takes and ``export_library`` writes.
     """
-    from costlib.tvm_compat import relax
-
     with target, tvm.transform.PassContext(opt_level=3):
         if database is not None:
             with database:
@@ -203,3 +190,21 @@ def commit_program(
         ms.arg_info.ArgInfo.from_prim_func(mod["main"]),
     )
     database.commit_tuning_record(record)
+
+
+def register_intrinsics(target: dict[str, Any]) -> None:
+    """Register the tensor intrinsics that traces for a target may name.
+
+    Those of RISC-V depend on the width of its vectors; they are made for each target.
+    """
+    load_intrinsics(target["kind"], *target.get("keys", ()))
+    if str(target.get("mtriple", "")).startswith("riscv"):
+        load_intrinsics("riscv_cpu")
+        _register_riscv(json.dumps(target, sort_keys=True))
+
+
+@functools.cache
+def _register_riscv(target: str) -> None:
+    from tvm.s_tir.tensor_intrin.riscv_cpu import register_riscv_intrinsics
+
+    register_riscv_intrinsics(tvm.target.Target(json.loads(target)))

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from costlib.tvm_compat import ms, tvm
+from costlib.tvm_compat.api import plain
 
 _GRAPH = '{"root_index"'
 """Graphs within traces, such as index maps; records have them indented."""
@@ -24,18 +25,8 @@ def target_entry(target: dict[str, Any]) -> dict[str, Any]:
     ValueError
         TVM does not know the target.
     """
-    return _options(tvm.target.Target(target).export())
-
-
-def _options(exported: Any) -> dict[str, Any]:
-    return {
-        str(name): _options(value)
-        if hasattr(value, "items")
-        else value
-        if isinstance(value, (str, bool, int, float))
-        else [str(item) for item in value]
-        for name, value in exported.items()
-    }
+    options: dict[str, Any] = plain(tvm.target.Target(target).export())
+    return options
 
 
 def trace_entry(trace: Any) -> list[Any]:

@@ -25,8 +25,9 @@ import importlib.util
 import inspect
 import os
 import sys
+import traceback
 from collections.abc import Iterator
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Any
 
 INTRINSICS = "tvm.s_tir.tensor_intrin"
@@ -70,10 +71,14 @@ def load_intrinsics(*names: str) -> None:
     names
         The target's kind and keys; those without intrinsics of their own are ignored.
     """
-    with _cheap_stack():
+    stack = inspect.stack
+    inspect.stack = _stack_without_source
+    try:
         for name in names:
             for module in INTRINSIC_MODULES.get(name, ()):
                 importlib.import_module(f"{INTRINSICS}.{module}")
+    finally:
+        inspect.stack = stack
 
 
 @contextlib.contextmanager
@@ -116,23 +121,8 @@ def _load_intrinsics_with_each_context() -> None:
     TuneContext.__init__ = init_with_intrinsics
 
 
-@contextlib.contextmanager
-def _cheap_stack() -> Iterator[None]:
-    original = inspect.stack
-    inspect.stack = _stack_without_source
-    try:
-        yield
-    finally:
-        inspect.stack = original
-
-
 def _stack_without_source(context: int = 1) -> list[inspect.FrameInfo]:
-    frames = []
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        code = frame.f_code
-        frames.append(
-            inspect.FrameInfo(frame, code.co_filename, frame.f_lineno, code.co_name, None, None)
-        )
-        frame = frame.f_back
-    return frames
+    return [
+        inspect.FrameInfo(frame, frame.f_code.co_filename, line, frame.f_code.co_name, None, None)
+        for frame, line in traceback.walk_stack(sys._getframe(1))
+    ]

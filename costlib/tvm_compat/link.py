@@ -10,7 +10,7 @@ from pathlib import Path
 from costlib.errors import EnvironmentMismatchError
 
 
-def link_shared(output: Path, objects: Sequence[Path]) -> None:
+def link_shared(output: str | Path, objects: Sequence[str | Path]) -> None:
     """Link ``objects`` to the shared library ``output``.
 
     TVM's generated code needs no start-up files and no libraries but the C and maths ones,

@@ -25,21 +25,9 @@ def start_tracker(host: str = "127.0.0.1") -> Any:
 def start_server(
     tracker: tuple[str, int], key: str, address: str | None, set_up: Callable[[], None]
 ) -> Any:
-    """Start a server in a process of its own that registers itself with a tracker.
+    """Start a server in a process of its own; see :func:`costlib.measure.device.start_device`.
 
-    Parameters
-    ----------
-    tracker, key
-        Where, and as what.
-    address
-        Under which name or IP clients reach this machine; as the tracker sees it if not given.
-    set_up
-        Called in the server's process, to register functions; it is pickled.
-
-    Returns
-    -------
-    server
-        Stop it with ``terminate()``.
+    ``set_up``, which is pickled, is called in that process to register functions.
     """
     return tvm.rpc.Server(
         host="0.0.0.0",

@@ -89,15 +89,11 @@ def _erf(call: Any) -> Any:
     one, end = tirx.const(1.0, dtype), tirx.const(_ERF_IS_ONE, dtype)
 
     def of(x: Any) -> Any:
-        within = _let(
-            dtype,
-            x * x,
-            lambda square: (
-                x
-                * _polynomial(square, _ERF_NUMERATOR, dtype)
-                / _polynomial(square, _ERF_DENOMINATOR, dtype)
-            ),
-        )
+        def quotient(square: Any) -> Any:
+            numerator = _polynomial(square, _ERF_NUMERATOR, dtype)
+            return x * numerator / _polynomial(square, _ERF_DENOMINATOR, dtype)
+
+        within = _let(dtype, x * x, quotient)
         return tirx.Select(x > end, one, tirx.Select(x < -end, -one, within))
 
     return _let(dtype, call.args[0], of)

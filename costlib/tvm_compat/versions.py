@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import metadata
 
 from costlib.errors import EnvironmentMismatchError
@@ -44,9 +45,4 @@ def _installed(package: str) -> str:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    numbers = []
-    for piece in version.split("."):
-        if not piece.isdigit():
-            break
-        numbers.append(int(piece))
-    return tuple(numbers)
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])

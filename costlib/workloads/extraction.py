@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
+from costlib.hardware import Hardware
 from costlib.tvm_compat import ms, tvm
+from costlib.workloads.inference import prepare_network
+from costlib.workloads.sources import load_network
 from costlib.workloads.task import Task
 
 _UNIQUE_SUFFIX = re.compile(r"(\dd)?\d+(?=_|$)")
 """The digits that TVM appends to keep names apart, but not the "2d" of a "conv2d"."""
 
 
-def tasks_of(prepared: Any, target: dict[str, Any]) -> list[Task]:
-    """List the tasks of a module from :func:`~costlib.workloads.inference.prepare`.
+def extract_tasks(source: Any, hardware: Hardware | None = None) -> list[Task]:
+    """List the tasks of a network.
 
     Parameters
     ----------
-    prepared
-        The module.
-    target
-        The target it was prepared for, as a dictionary.
+    source
+        Whatever :func:`costlib.workloads.load_network` takes.
+    hardware
+        What to compile for; this machine by default.
 
     Returns
     -------
     list of Task
-        Those that take most of the arithmetic first; each workload once.
+        Each workload once, with the number of times it is called; those that take most of
+        the arithmetic first. Subgraphs without any, such as a transpose, are included.
     """
+    hardware = hardware or Hardware.local()
+    network = load_network(source)
+    tasks = tasks_of(prepare_network(network, hardware), hardware.target)
+    return [replace(task, source=network.name) for task in tasks]
+
+
+def tasks_of(prepared: Any, target: dict[str, Any]) -> list[Task]:
+    """List the tasks of a module that was prepared for a target, see :func:`extract_tasks`."""
     tasks: dict[str, Task] = {}
     for extracted in ms.relax_integration.extract_tasks(prepared, tvm.target.Target(target)):
         weight = int(extracted.weight)

@@ -19,15 +19,12 @@ from costlib.tvm_compat import relax, tvm
 _FOLDABLE_DTYPES = {"bool", "int32", "int64", "float16", "float32", "float64"}
 
 _CONVOLUTIONS = {
-    f"relax.nn.{name}": layout
-    for name, layout in {
-        "conv1d": "OIW",
-        "conv2d": "OIHW",
-        "conv3d": "OIDHW",
-        "conv1d_transpose": "IOW",
-        "conv2d_transpose": "IOHW",
-        "conv3d_transpose": "IODHW",
-    }.items()
+    "relax.nn.conv1d": "OIW",
+    "relax.nn.conv2d": "OIHW",
+    "relax.nn.conv3d": "OIDHW",
+    "relax.nn.conv1d_transpose": "IOW",
+    "relax.nn.conv2d_transpose": "IOHW",
+    "relax.nn.conv3d_transpose": "IODHW",
 }
 """The convolutions a batch norm folds into, with the kernel layout that exporters use."""
 
@@ -76,15 +73,15 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "FloorMod": np.remainder,
 }
 
+_RESHAPES = ("relax.reshape", "relax.expand_dims", "relax.squeeze")
+_VIEWS = (*_RESHAPES, "relax.broadcast_to")
+
 _FOLDS: dict[str, Fold] = {
     "relax.layout_transform": _layout_transform,
     "relax.permute_dims": lambda arrays, attrs, _shape, _dtype: arrays[0].transpose(
         None if attrs.axes is None else [int(axis) for axis in attrs.axes]
     ),
-    "relax.reshape": _reshape,
-    "relax.expand_dims": _reshape,
-    "relax.squeeze": _reshape,
-    "relax.flatten": _reshape,
+    **dict.fromkeys((*_RESHAPES, "relax.flatten"), _reshape),
     "relax.broadcast_to": lambda arrays, _attrs, shape, _dtype: np.broadcast_to(arrays[0], shape),
     "relax.astype": lambda arrays, _attrs, _shape, dtype: arrays[0].astype(dtype),
     "relax.add": _elementwise(np.add),
@@ -93,32 +90,25 @@ _FOLDS: dict[str, Fold] = {
     "relax.divide": _elementwise(np.divide),
 }
 
-_VIEWS = {"relax.reshape", "relax.broadcast_to", "relax.expand_dims", "relax.squeeze"}
-
 
 def fold_constants(mod: Any) -> Any:
-    """Fold batch norms and operations on constants in every Relax function of ``mod``.
+    """Fold batch norms and operations on constants in every function of a Relax module.
 
     A batch norm with constant parameters becomes a scale and a shift; if it follows a
     convolution that nothing else uses, the scale goes into the weights and the shift into
     the bias. Reshapes and broadcasts to the shape that a tensor already has disappear.
     Look-ups that would read out of bounds for a wrong index are clipped instead; squares and
-    cubes become multiplications.
-
-    Parameters
-    ----------
-    mod
-        A Relax ``IRModule`` with its parameters bound as constants.
-
-    Returns
-    -------
-    IRModule
-        An equivalent module; what is no longer used is still in it.
+    cubes become multiplications. What is no longer used is still in the module returned.
     """
+    return rewritten(mod, lambda function: _Folder(_count_uses(function)))
+
+
+def rewritten(mod: Any, rewriter: Callable[[Any], Any]) -> Any:
+    """Return a copy of a module whose Relax functions went through a mutator made for each."""
     result = tvm.IRModule(mod.functions, attrs=mod.attrs)
     for name, function in mod.functions.items():
         if isinstance(function, relax.Function):
-            result.update_func(name, _Folder(_count_uses(function)).visit_expr(function))
+            result.update_func(name, rewriter(function).visit_expr(function))
     return result
 
 
@@ -134,7 +124,10 @@ class _Folder(relax.PyExprMutator):  # type: ignore[misc]
         name = getattr(call.op, "name", "")
         if shape is None:
             return call
-        if name in _VIEWS and static_type(call.args[0]) == (shape, dtype):
+        if name in _VIEWS and static_type(call.args[0]) == (
+            shape,
+            dtype,
+        ):
             return call.args[0]
         if name == "relax.take" and call.attrs.mode == "fast":
             return relax.op.take(*call.args, axis=call.attrs.axis, mode="clip")
@@ -160,7 +153,7 @@ class _Folder(relax.PyExprMutator):  # type: ignore[misc]
     def visit_tuple_getitem_(self, item: Any) -> Any:
         item = self.visit_expr_post_order(item)
         norm = self._definition(item.tuple_value)
-        if item.index == 0 and _is_call(norm, "relax.nn.batch_norm"):
+        if item.index == 0 and is_call(norm, "relax.nn.batch_norm"):
             return self._fold_batch_norm(item, norm)
         return item
 
@@ -197,23 +190,17 @@ class _Folder(relax.PyExprMutator):  # type: ignore[misc]
         definition = self._definition(data)
         if self.uses[data] > 1:
             return None, None
-        if _is_call(definition, "relax.add"):
+        if is_call(definition, "relax.add"):
             bias = self._constant(definition.args[1])
             shape = static_type(data)[0]
-            if (
-                bias is None
-                or shape is None
-                or bias.shape != (1, shape[1], *[1] * (len(shape) - 2))
-            ):
+            if bias is None or shape is None or bias.shape != (1, shape[1], *[1] * len(shape[2:])):
                 return None, None
-            conv = self._convolution(definition.args[0])[0]
-            return conv, bias
+            return self._convolution(definition.args[0])[0], bias
         layout = _CONVOLUTIONS.get(getattr(getattr(definition, "op", None), "name", ""))
         if layout is None or str(definition.attrs.kernel_layout) != layout:
             return None, None
-        if layout[0] == "I" and definition.attrs.groups > 1:
-            return None, None
-        return definition, None
+        is_grouped = layout[0] == "I" and definition.attrs.groups > 1
+        return None if is_grouped else definition, None
 
     def _definition(self, expr: Any) -> Any:
         while isinstance(expr, relax.Var):
@@ -239,7 +226,8 @@ def static_type(expr: Any) -> tuple[tuple[int, ...] | None, str]:
     return tuple(int(n) for n in shape), str(kind.dtype)
 
 
-def _is_call(expr: Any, name: str) -> bool:
+def is_call(expr: Any, name: str) -> bool:
+    """Whether an expression calls the operator of that name."""
     return isinstance(expr, relax.Call) and getattr(expr.op, "name", None) == name
 
 

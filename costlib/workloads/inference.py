@@ -5,14 +5,13 @@ from __future__ import annotations
 from functools import reduce
 from typing import Any
 
-from costlib.hardware import make_target
+from costlib.hardware import Hardware
 from costlib.tvm_compat import relax, tirx, tvm
-from costlib.workloads.folding import fold_constants
-from costlib.workloads.layout import legalize_conv2d
-from costlib.workloads.transposed import without_transposed_convolutions
+from costlib.workloads.layout import decomposed, legalize_conv2d
+from costlib.workloads.network import Network
 
 
-def prepare(mod: Any, target: dict[str, Any] | Any) -> Any:
+def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
     """Bring a network into the form in which its subgraphs are tuned and compiled.
 
     Batch norms and operations on weights are folded, transposed convolutions with a stride
@@ -21,28 +20,25 @@ def prepare(mod: Any, target: dict[str, Any] | Any) -> Any:
 
     Parameters
     ----------
-    mod
-        A Relax ``IRModule`` with its parameters bound as constants.
-    target
-        A ``tvm.target.Target``, or the dictionary that describes one.
+    network
+        What :func:`costlib.workloads.load_network` returns.
+    hardware
+        What to prepare it for; this machine by default.
 
     Returns
     -------
     IRModule
-        A Relax ``main`` that calls one ``PrimFunc`` for each fused subgraph.
+        A Relax ``main`` that calls one ``PrimFunc`` for each fused subgraph, which are those of
+        the tasks that :func:`costlib.workloads.extract_tasks` lists: what was tuned for them can
+        be applied to it and compiled.
 
     Raises
     ------
     TargetError
-        This TVM cannot build for the target.
+        This TVM cannot build for the hardware.
     """
     transform = relax.transform
-    target = target if isinstance(target, tvm.target.Target) else make_target(target)
     passes = [
-        transform.CanonicalizeBindings(),
-        transform.DeadCodeElimination(),
-        transform.DecomposeOpsForInference(),
-        transform.CanonicalizeBindings(),
         transform.FoldConstant(),
         transform.LegalizeOps({"relax.nn.conv2d": legalize_conv2d}),
         transform.AnnotateTIROpPattern(),
@@ -52,9 +48,9 @@ def prepare(mod: Any, target: dict[str, Any] | Any) -> Any:
         transform.DeadCodeElimination(),
         transform.AttachAttrLayoutFreeBuffers(),
     ]
-    folded = without_transposed_convolutions(fold_constants(mod))
+    target = (hardware or Hardware.local()).tvm_target()
     with target, tvm.transform.PassContext(opt_level=3):
-        return _without_noise(tvm.transform.Sequential(passes)(folded))
+        return _without_noise(tvm.transform.Sequential(passes)(decomposed(network.mod)))
 
 
 def _without_noise(mod: Any) -> Any:

@@ -7,6 +7,7 @@ in and goes out keeps its layout.
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from costlib.errors import UnsupportedModelError
 from costlib.hardware import Hardware
 from costlib.tvm_compat import relax, te, topi, tvm
-from costlib.workloads.folding import fold_constants
+from costlib.workloads.folding import fold_constants, is_call, rewritten
 from costlib.workloads.network import Network
 from costlib.workloads.transposed import without_transposed_convolutions
 
@@ -53,9 +54,7 @@ def has_channels_first(mod: Any) -> bool:
     found = []
 
     def visit(node: Any) -> None:
-        is_call = isinstance(node, relax.Call) and isinstance(node.op, tvm.ir.Op)
-        if is_call and node.op.name == _CONV2D:
-            found.append(str(node.attrs.data_layout) == "NCHW")
+        found.append(is_call(node, _CONV2D) and str(node.attrs.data_layout) == "NCHW")
 
     for function in mod.functions.values():
         if isinstance(function, relax.Function):
@@ -64,30 +63,12 @@ def has_channels_first(mod: Any) -> bool:
 
 
 def converted(mod: Any, layout: str) -> Any:
-    """Convert the 2-D convolutions of a Relax module.
+    """Convert the 2-D convolutions of a Relax module with parameters bound as constants.
 
     Those whose channels do not fill the blocks stay as they are.
-
-    Parameters
-    ----------
-    mod
-        An imported ``IRModule`` with its parameters bound as constants.
-    layout
-        ``"nhwc"``, or ``"nchw8c"`` with blocks of any size.
-
-    Returns
-    -------
-    IRModule
-        It computes the same.
     """
     transform = relax.transform
-    before = [
-        transform.CanonicalizeBindings(),
-        transform.DeadCodeElimination(),
-        transform.DecomposeOpsForInference(),
-        transform.CanonicalizeBindings(),
-    ]
-    after = [
+    passes = [
         transform.Normalize(),
         transform.ConvertLayout({_CONV2D: _layouts(layout)}),
         transform.Normalize(),
@@ -95,25 +76,28 @@ def converted(mod: Any, layout: str) -> Any:
         transform.DeadCodeElimination(),
     ]
     with tvm.transform.PassContext(opt_level=3):
-        folded = without_transposed_convolutions(fold_constants(mod))
-        decomposed = tvm.transform.Sequential(before)(folded)
-        return tvm.transform.Sequential(after)(_without_clip(decomposed))
+        without_clip = rewritten(decomposed(mod), lambda _: _ClipRewriter())
+        return tvm.transform.Sequential(passes)(without_clip)
+
+
+def decomposed(mod: Any) -> Any:
+    """Fold constants, and write what TVM has no good program for as simpler operators."""
+    passes = [
+        relax.transform.CanonicalizeBindings(),
+        relax.transform.DeadCodeElimination(),
+        relax.transform.DecomposeOpsForInference(),
+        relax.transform.CanonicalizeBindings(),
+    ]
+    folded = without_transposed_convolutions(fold_constants(mod))
+    return tvm.transform.Sequential(passes)(folded)
 
 
 def legalize_conv2d(builder: Any, call: Any) -> Any:
     """Lower a convolution in blocks, which TVM does not; any other as TVM does."""
-    attrs = call.attrs
-    if len(str(attrs.data_layout)) == len("NCHW"):
+    if len(str(call.attrs.data_layout)) == len("NCHW"):
         return tvm.ir.Op.get(_CONV2D).get_attr("FLegalize")(builder, call)
-    return builder.call_te(
-        _blocked_conv2d,
-        *call.args,
-        [int(n) for n in attrs.strides],
-        [int(n) for n in attrs.padding],
-        [int(n) for n in attrs.dilation],
-        int(attrs.groups),
-        primfunc_name_hint="conv2d",
-    )
+    convolve = functools.partial(_blocked_conv2d, call.attrs)
+    return builder.call_te(convolve, *call.args, primfunc_name_hint="conv2d")
 
 
 def _layouts(layout: str) -> list[str]:
@@ -124,67 +108,44 @@ def _layouts(layout: str) -> list[str]:
     return [f"NCHW{block}c", f"OIHW{block}i{block}o"]
 
 
-def _blocked_conv2d(
-    data: Any,
-    kernel: Any,
-    strides: list[int],
-    padding: list[int],
-    dilation: list[int],
-    groups: int,
-) -> Any:
+def _blocked_conv2d(attrs: Any, data: Any, kernel: Any) -> Any:
     """Convolve `n x C/b x h x w x b` with `O/b x I/b x kh x kw x b x b`."""
     count, _, height, width, _ = map(int, data.shape)
-    out_chunks, in_chunks, *extents, in_block, block = map(int, kernel.shape)
-    top, left, bottom, right = padding
-    if any(padding):
+    out_chunks, in_chunks, kernel_height, kernel_width, in_block, block = map(int, kernel.shape)
+    (step_y, step_x), (apart_y, apart_x) = map(int, attrs.strides), map(int, attrs.dilation)
+    top, left, bottom, right = map(int, attrs.padding)
+    if any((top, left, bottom, right)):
         before, after = [0, 0, top, left, 0], [0, 0, bottom, right, 0]
         data = topi.nn.pad(data, before, after, name="pad_temp")
-    padded = (height + top + bottom, width + left + right)
-    out_height, out_width = (
-        (size - step * (extent - 1) - 1) // stride + 1
-        for size, step, extent, stride in zip(padded, dilation, extents, strides, strict=True)
-    )
+    out_height = (height + top + bottom - apart_y * (kernel_height - 1) - 1) // step_y + 1
+    out_width = (width + left + right - apart_x * (kernel_width - 1) - 1) // step_x + 1
     chunk = te.reduce_axis((0, in_chunks), name="ic_chunk")
-    y = te.reduce_axis((0, extents[0]), name="ky")
-    x = te.reduce_axis((0, extents[1]), name="kx")
+    y = te.reduce_axis((0, kernel_height), name="ky")
+    x = te.reduce_axis((0, kernel_width), name="kx")
     inner = te.reduce_axis((0, in_block), name="ic_block")
 
     def value(n: Any, out_chunk: Any, i: Any, j: Any, out: Any) -> Any:
         first = 0
-        if groups > 1:
-            group = (out_chunk * block + out) // (out_chunks * block // groups)
+        if attrs.groups > 1:
+            group = (out_chunk * block + out) // (out_chunks * block // int(attrs.groups))
             first = group * in_chunks
-        read = data[
-            n,
-            first + chunk,
-            i * strides[0] + y * dilation[0],
-            j * strides[1] + x * dilation[1],
-            inner,
-        ]
+        read = data[n, first + chunk, i * step_y + y * apart_y, j * step_x + x * apart_x, inner]
         return te.sum(read * kernel[out_chunk, chunk, y, x, inner, out], axis=[chunk, y, x, inner])
 
     shape = (count, out_chunks, out_height, out_width, block)
     return te.compute(shape, value, name="conv2d_nchwc")
 
 
-def _without_clip(mod: Any) -> Any:
-    """Write clips as maximum and minimum, which TVM knows to carry over to another layout."""
+@relax.expr_functor.mutator
+class _ClipRewriter(relax.PyExprMutator):  # type: ignore[misc]
+    """Writes clips as maximum and minimum, which TVM knows to carry over to another layout."""
 
-    @relax.expr_functor.mutator
-    class Rewriter(relax.PyExprMutator):  # type: ignore[misc]
-        def visit_call_(self, call: Any) -> Any:
-            call = super().visit_call_(call)
-            if not isinstance(call.op, tvm.ir.Op) or call.op.name != "relax.clip":
-                return call
-            x, low, high = call.args
-            dtype = str(x.ty.dtype)
-            for operator, bound in ((relax.op.maximum, low), (relax.op.minimum, high)):
-                limit = relax.const(float(bound.value), dtype)
-                x = self.builder_.normalize(operator(x, limit))
-            return x
-
-    rewriter = Rewriter(mod)
-    for name, function in mod.functions.items():
-        if isinstance(function, relax.Function):
-            rewriter.builder_.update_func(name, rewriter.visit_expr(function))
-    return rewriter.builder_.get()
+    def visit_call_(self, call: Any) -> Any:
+        call = super().visit_call_(call)
+        if not is_call(call, "relax.clip"):
+            return call
+        x, low, high = call.args
+        dtype = str(x.ty.dtype)
+        for operator, bound in ((relax.op.maximum, low), (relax.op.minimum, high)):
+            x = self.builder_.normalize(operator(x, relax.const(float(bound.value), dtype)))
+        return x

@@ -11,15 +11,7 @@ Arguments = Mapping[str, int]
 
 
 def build_layer(name: str, arguments: Arguments) -> nn.Module:
-    """Return the layer of an operator.
-
-    Parameters
-    ----------
-    name
-        The operator's name.
-    arguments
-        Its extents and options.
-    """
+    """Return the layer of an operator; the arguments are its extents and options."""
     if name in _FUNCTIONS:
         return _Function(_FUNCTIONS[name])
     layer = _LAYERS[name](arguments)
@@ -50,13 +42,8 @@ _FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {
 
 def _conv(kind: type[nn.Module]) -> Callable[[Arguments], nn.Module]:
     return lambda a: kind(
-        a["C"],
-        a["O"],
-        a["K"],
-        a["stride"],
-        a["pad"],
-        dilation=a.get("dilation", 1),
-        groups=a.get("groups", 1),
+        *(a[name] for name in ("C", "O", "K", "stride", "pad")),
+        **{name: a.get(name, 1) for name in ("dilation", "groups")},
         bias=bool(a.get("bias", 1)),
     )
 

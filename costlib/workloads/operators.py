@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from costlib.errors import InputError, UnknownNameError
+from costlib.errors import InputError, UnknownNameError, quoted
 from costlib.workloads.network import InputSpec, Network
 
 Extents = Mapping[str, int]
@@ -81,7 +81,7 @@ def _row(name: str, extents: tuple[str, ...], *inputs: str, **options: int) -> O
     return OperatorSpec(name, extents, inputs, options)
 
 
-_OPERATORS = {
+OPERATORS = {
     spec.name: spec
     for spec in (
         _row("avg_pool2d", (*_IMAGE, "K"), *_IMAGES, **_WINDOW),
@@ -113,33 +113,13 @@ _OPERATORS = {
 
 def list_operators() -> list[str]:
     """List the usage of every operator, e.g. ``"batch_matmul B M N K"``."""
-    return [spec.usage for spec in _OPERATORS.values()]
-
-
-def operator_names() -> list[str]:
-    """List the names of the operators."""
-    return list(_OPERATORS)
+    return [spec.usage for spec in OPERATORS.values()]
 
 
 def build_operator(spec: str) -> Network:
-    """Build a network of a single operator.
+    """Build a network of a single operator on float32; see :func:`costlib.workloads.load_network`.
 
-    Parameters
-    ----------
-    spec
-        Name, extents and options, separated by blanks; see :func:`list_operators`.
-
-    Returns
-    -------
-    Network
-        Of float32 inputs, with its PyTorch reference.
-
-    Raises
-    ------
-    UnknownNameError
-        No operator has this name.
-    InputError
-        The extents or options do not fit the operator.
+    A spec is name, extents and options, separated by blanks, as :func:`list_operators` says.
     """
     import torch
 
@@ -147,9 +127,9 @@ def build_operator(spec: str) -> Network:
     from costlib.workloads.operator_layers import build_layer
 
     name, *words = spec.split() or [""]
-    if name not in _OPERATORS:
-        raise UnknownNameError("operator", name, _OPERATORS)
-    operator = _OPERATORS[name]
+    if name not in OPERATORS:
+        raise UnknownNameError("operator", name, OPERATORS)
+    operator = OPERATORS[name]
     arguments = operator.parse(words)
     inputs = [
         InputSpec(f"x{i}", "float32", shape) for i, shape in enumerate(operator.shapes(arguments))
@@ -159,6 +139,5 @@ def build_operator(spec: str) -> Network:
             torch.manual_seed(0)
             layer = build_layer(name, arguments).eval()
     except (RuntimeError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise InputError(f"'{spec}' is not possible: {reason}") from None
+        raise InputError(f"'{spec}' is not possible: {quoted(error, 0)}") from None
     return export_module(layer, inputs, " ".join([name, *words]))

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from costlib.errors import InputError, UnknownNameError
+from costlib.tvm_compat import tvm
 from costlib.workloads import zoo
-from costlib.workloads.importers import IMPORTERS, import_file, import_module
+from costlib.workloads.importers.onnx import import_onnx
+from costlib.workloads.importers.relax import import_json, import_relax, import_script
+from costlib.workloads.importers.torch_export import export_module, import_program, import_saved
 from costlib.workloads.layout import SUFFIX, in_layout
 from costlib.workloads.network import InputSpec, Network
-from costlib.workloads.operators import build_operator, operator_names
+from costlib.workloads.operators import OPERATORS, build_operator
+
+_IMPORTERS: dict[str, Callable[[Path], Network]] = {
+    ".json": import_json,
+    ".onnx": import_onnx,
+    ".pt2": import_saved,
+    ".py": import_script,
+}
 
 
 def load_network(source: Any, inputs: tuple[InputSpec, ...] = ()) -> Network:
@@ -49,18 +60,40 @@ def load_network(source: Any, inputs: tuple[InputSpec, ...] = ()) -> Network:
     if isinstance(source, Network):
         return source
     if not isinstance(source, (str, Path)):
-        return import_module(source, inputs)
+        return _import_object(source, inputs)
     if (ending := SUFFIX.search(str(source))) is not None:
         return in_layout(load_network(type(source)(str(source)[: ending.start()])), ending[1])
     name = str(source).partition("@")[0].strip()
     if isinstance(source, str) and name in zoo.list_networks():
         return zoo.build_network(source.strip())
-    if isinstance(source, str) and name.partition(" ")[0] in operator_names():
+    if isinstance(source, str) and name.partition(" ")[0] in OPERATORS:
         return build_operator(source)
     path = Path(source)
-    if path.suffix in IMPORTERS:
-        return import_file(path)
+    if path.suffix in _IMPORTERS:
+        try:
+            path.open("rb").close()
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}") from None
+        return _IMPORTERS[path.suffix](path)
     if isinstance(source, Path) or path.suffix or path.parent != Path():
-        kinds = ", ".join(sorted(IMPORTERS))
+        kinds = ", ".join(sorted(_IMPORTERS))
         raise InputError(f"{source}: the name of a file with a network ends in one of {kinds}")
-    raise UnknownNameError("network or operator", name, [*zoo.list_networks(), *operator_names()])
+    raise UnknownNameError("network or operator", name, [*zoo.list_networks(), *OPERATORS])
+
+
+def _import_object(source: Any, inputs: tuple[InputSpec, ...]) -> Network:
+    name = type(source).__name__
+    if isinstance(source, tvm.IRModule):
+        return import_relax(source, name)
+    import torch
+
+    if isinstance(source, torch.export.ExportedProgram):
+        return import_program(source, name)
+    if isinstance(source, torch.nn.Module):
+        if not inputs:
+            raise InputError(f"say what {name} takes: inputs=(InputSpec(name, dtype, shape),)")
+        return export_module(source.eval(), inputs, name)
+    raise InputError(
+        f"a network cannot be made of {name}; give a name, a path, an IRModule, "
+        "an ExportedProgram or a torch.nn.Module"
+    )

@@ -72,22 +72,13 @@ def workload_id(mod: Any) -> str:
     return content_id(_canonical_tokens(mod["main"].script(show_meta=False)))
 
 
-_LAYOUT_TOKENS = {
-    tokenize.COMMENT,
-    tokenize.NL,
-    tokenize.ENCODING,
-    tokenize.ENDMARKER,
-    tokenize.NEWLINE,
-}
+_LAYOUT_TOKENS = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.ENDMARKER}
 _SCRIPT_NAMES = {"T", "I", "R"}
 
 
 def _canonical_tokens(script: str) -> list[str]:
-    tokens = [
-        token
-        for token in tokenize.generate_tokens(io.StringIO(script).readline)
-        if token.type not in _LAYOUT_TOKENS
-    ]
+    found = tokenize.generate_tokens(io.StringIO(script).readline)
+    tokens = [token for token in found if token.type not in _LAYOUT_TOKENS]
     numbers: dict[str, str] = {}
     canonical = []
     depth = 0

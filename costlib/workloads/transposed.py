@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from costlib.tvm_compat import relax, tvm
-from costlib.workloads.folding import static_type
+from costlib.workloads.folding import rewritten, static_type
 
 _ORDINARY = {
     "relax.nn.conv1d_transpose": (relax.op.nn.conv1d, "NCW", "IOW"),
@@ -23,25 +23,11 @@ _ORDINARY = {
 
 
 def without_transposed_convolutions(mod: Any) -> Any:
-    """Replace transposed convolutions with a stride, as long as their weights are constants.
+    """Replace transposed convolutions with a stride in a Relax module whose constants are folded.
 
-    Those with groups or dilation stay as they are.
-
-    Parameters
-    ----------
-    mod
-        A Relax ``IRModule`` whose constants are folded.
-
-    Returns
-    -------
-    IRModule
-        It computes the same.
+    Those with groups or dilation, or with weights that are no constants, stay as they are.
     """
-    result = tvm.IRModule(mod.functions, attrs=mod.attrs)
-    for name, function in mod.functions.items():
-        if isinstance(function, relax.Function):
-            result.update_func(name, _Rewriter().visit_expr(function))
-    return result
+    return rewritten(mod, lambda _: _Rewriter())
 
 
 @dataclass(frozen=True)
@@ -89,6 +75,7 @@ class _Rewriter(relax.PyExprMutator):  # type: ignore[misc]
         data, weight = call.args
         extents, attrs = static_type(data)[0], call.attrs
         strides = [int(n) for n in attrs.strides]
+        padding = [int(n) for n in attrs.padding][: len(strides)]
         if (
             extents is None
             or not isinstance(weight, tvm.ir.GenericConst)
@@ -104,15 +91,14 @@ class _Rewriter(relax.PyExprMutator):  # type: ignore[misc]
         axes = [
             _Axis.of(*numbers)
             for numbers in zip(
-                extents[2:], kernel.shape[2:], strides, _before(attrs), size[2:], strict=True
+                extents[2:], kernel.shape[2:], strides, padding, size[2:], strict=True
             )
         ]
         if any(min(axis.before, axis.after) < 0 for axis in axes):
             return call
-        padding = [*(axis.before for axis in axes), *(axis.after for axis in axes)]
-        steps = self.builder_.emit(
-            convolution(data, relax.const(_ordinary_kernel(kernel, axes)), padding=padding)
-        )
+        around = [*(axis.before for axis in axes), *(axis.after for axis in axes)]
+        ordinary = relax.const(_ordinary_kernel(kernel, axes))
+        steps = self.builder_.emit(convolution(data, ordinary, padding=around))
         return self._placed(steps, axes)
 
     def _placed(self, steps: Any, axes: list[_Axis]) -> Any:
@@ -133,12 +119,6 @@ class _Rewriter(relax.PyExprMutator):  # type: ignore[misc]
         return relax.op.strided_slice(joined, list(range(2, 2 + count)), begin, end)
 
 
-def _before(attrs: Any) -> list[int]:
-    """Return the padding at the beginning of each dimension."""
-    padding = [int(n) for n in attrs.padding]
-    return padding[: len(padding) // 2]
-
-
 def _ordinary_kernel(kernel: np.ndarray, axes: list[_Axis]) -> np.ndarray:
     """Turn `i x o x k...` into `(o s...) x i x taps...`, last tap first, zeros at the end."""
     count = len(axes)
@@ -152,7 +132,4 @@ def _ordinary_kernel(kernel: np.ndarray, axes: list[_Axis]) -> np.ndarray:
     taps = [2 + 2 * i for i in range(count)]
     strides = [3 + 2 * i for i in range(count)]
     ordered = np.flip(phases, tuple(taps)).transpose(1, *strides, 0, *taps)
-    channels = kernel.shape[1] * int(np.prod([axis.stride for axis in axes]))
-    return np.ascontiguousarray(
-        ordered.reshape(channels, kernel.shape[0], *(axis.taps for axis in axes))
-    )
+    return np.ascontiguousarray(ordered.reshape(-1, kernel.shape[0], *(axis.taps for axis in axes)))

@@ -26,6 +26,7 @@ from costlib.errors import InputError, MeasureError
 from costlib.hardware import Hardware
 from costlib.measure import device as device_module
 from costlib.measure import fleet as fleet_module
+from costlib.measure import link as link_module
 from costlib.measure.client import MeasureServer
 from costlib.measure.config import BuildJob, CanaryJob, MeasureConfig, Outcome, RunJob, Timing
 from costlib.measure.device import DESCRIBE, WORK, Description, Tracker, start_device
@@ -126,7 +127,7 @@ def test_measures_on_all_devices_and_survives_the_death_of_one(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(fleet_module, "_OFF", float("inf"))  # Other tests share the cores, too.
+    monkeypatch.setattr(link_module, "_OFF", float("inf"))  # Other tests share the cores, too.
     hardware = Hardware.local(num_cores=1)  # Two devices share two cores.
     doomed, _ = start(hardware, hardware)
     seen = []
@@ -214,7 +215,7 @@ def test_devices_that_lie_or_hang_are_dropped(
     start(simulated(hardware, LIE), simulated(hardware, wait_secs=1000.0), simulated(hardware))
     with Fleet(tracker) as fleet:
         assert len(fleet.devices) == 3
-        monkeypatch.setattr(fleet_module, "SLACK_SECS", 1.0)
+        monkeypatch.setattr(link_module, "SLACK_SECS", 1.0)
         with Measurer(hardware, config, devices=fleet.pool(hardware)) as measurer:
             measurements = measurer.measure(matmul, drawn(matmul, 6))
             for _ in range(20):  # A quick honest device can leave the others without a job.
@@ -282,7 +283,7 @@ def test_paths_stay_in_the_session(name: str) -> None:
 
 
 def test_canaries_tell(hardware: Hardware) -> None:
-    device = fleet_module.Device.__new__(fleet_module.Device)
+    device = link_module.Device.__new__(link_module.Device)
     device.canary = CanaryTimes(compute_s=1e-3, memory_s=1e-3)
     assert not device.is_off(HONEST)
     assert not device.is_off(HONEST.model_copy(update={"canary_compute": (7.9e-3,)}))

@@ -31,7 +31,7 @@ def valid(space: DesignSpace, count: int) -> list[tuple[Any, Any]]:
     return list(itertools.islice(drawn, count))
 
 
-def test_programs_replay_and_name_themselves(space: DesignSpace) -> None:
+def test_programs_replay(space: DesignSpace) -> None:
     assert space.is_tunable
     drawn = valid(space, 3)
     assert len(drawn) == 3
@@ -39,7 +39,6 @@ def test_programs_replay_and_name_themselves(space: DesignSpace) -> None:
         again = space.lower(program)
         assert again is not None
         assert structural_key(again.mod) == structural_key(schedule.mod)
-        assert space.program_of(schedule) == program
         assert "threadIdx.x" in schedule.mod.script()
 
 

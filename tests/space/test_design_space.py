@@ -58,12 +58,6 @@ def test_programs_are_lowered_together_as_alone(space: DesignSpace, matmul: Task
     assert space.lower_all([]) == []
 
 
-def test_a_schedule_names_its_program(space: DesignSpace) -> None:
-    for program, schedule in draw(space, 8):
-        if schedule is not None:
-            assert space.program_of(schedule) == program
-
-
 def test_a_program_of_another_sketch_does_not_apply(space: DesignSpace) -> None:
     assert space.lower(Program(space.task.workload_id, "no-such-sketch", [])) is None
 

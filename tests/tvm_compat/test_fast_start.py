@@ -104,5 +104,5 @@ def test_each_part_is_still_needed() -> None:
     """Fails once a TVM release starts fast by itself: then remove that part."""
     torch_imports, stack_calls, modules = json.loads(run(STOCK))
     assert torch_imports > 0, "tvm_ffi does not import torch any more: drop _hidden"
-    assert stack_calls > 100, "parsing does not walk the stack any more: drop _cheap_stack"
+    assert stack_calls > 100, "parsing does not walk the stack any more: drop _stack_without_source"
     assert len(modules) > 1, "intrinsics are imported one by one: drop _make_intrinsics_lazy"

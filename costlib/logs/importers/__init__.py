@@ -21,8 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
+from costlib.frozen import Frozen
 from costlib.logs.importers.ansor import read_ansor
 from costlib.logs.importers.autotvm import read_autotvm
 from costlib.logs.importers.child import ChildDatabaseReader
@@ -42,7 +41,7 @@ _MALFORMED = (TypeError, ValueError, LookupError, AttributeError, RecursionError
 _NO_RECORD = "JSON, but no tuning record"
 
 
-class FileReport(BaseModel):
+class FileReport(Frozen):
     """What became of one file.
 
     Attributes
@@ -59,8 +58,6 @@ class FileReport(BaseModel):
         Those left out, counted by reason; also what made the whole file useless.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     file: str
     formats: list[str]
     records: int
@@ -69,10 +66,8 @@ class FileReport(BaseModel):
     skipped: dict[str, int]
 
 
-class ImportReport(BaseModel):
+class ImportReport(Frozen):
     """What became of all files, each and in sum."""
-
-    model_config = ConfigDict(frozen=True)
 
     files: list[FileReport]
     records: int

@@ -22,9 +22,8 @@ from costlib.schema import Language, Status
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import ENTER_POSTPROC, Program, Sketch, split_trace
 from costlib.tvm_compat import tvm
-from costlib.tvm_compat.api import trace_from_json, trace_to_json
+from costlib.tvm_compat.api import register_intrinsics, trace_from_json, trace_to_json
 from costlib.tvm_compat.database import trace_entry
-from costlib.tvm_compat.intrinsics import register_intrinsics
 from costlib.tvm_compat.quiet import stderr_silenced
 
 TVM_ERRORS = (RuntimeError, ValueError, TypeError, LookupError, AttributeError)

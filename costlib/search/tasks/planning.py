@@ -6,8 +6,9 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from costlib.frozen import FrozenStrict
 from costlib.schema import Origin
 from costlib.search.strategy import Proposal, Strategy
 from costlib.search.tasks.relatives import Relatives
@@ -23,7 +24,7 @@ _LARGEST = 4
 """How many times as large as its first ones a task's batches become."""
 
 
-class PlanningConfig(BaseModel):
+class PlanningConfig(FrozenStrict):
     """Settings of :class:`Planner`.
 
     Attributes
@@ -34,8 +35,6 @@ class PlanningConfig(BaseModel):
     ahead
         Propose a batch while the one before it is built.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     batch: int = Field(4, ge=1)
     growth: float = Field(0.25, ge=0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
+from costlib.frozen import FrozenStrict
 from costlib.hub.priors import PriorBank, flat_extents, similarity
 from costlib.search.strategy import PRIORS, Prior, Strategy
 
@@ -14,7 +14,7 @@ _HANDED_ON = 2
 """Programs that a task hands to each that is like it."""
 
 
-class RelativesConfig(BaseModel):
+class RelativesConfig(FrozenStrict):
     """Settings of :class:`Relatives`.
 
     Attributes
@@ -24,8 +24,6 @@ class RelativesConfig(BaseModel):
     bank
         Start from the bundle's prior bank, and from the memory of earlier runs.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     diffusion: bool = True
     bank: bool = True

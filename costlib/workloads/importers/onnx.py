@@ -6,25 +6,15 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from costlib.errors import InputError, UnsupportedModelError
-from costlib.workloads.importers.signature import input_specs
+from costlib.errors import InputError, UnsupportedModelError, quoted
+from costlib.workloads.importers.relax import input_specs
 from costlib.workloads.network import Network
 
 
 def import_onnx(path: Path) -> Network:
-    """Import an ONNX model.
+    """Import an ONNX model, and weights kept in files beside it.
 
-    Parameters
-    ----------
-    path
-        A ``.onnx`` file; weights kept in files beside it are read too.
-
-    Raises
-    ------
-    InputError
-        The file is not an ONNX model.
-    UnsupportedModelError
-        A dynamic input shape, or an operator that TVM lacks; the message names it.
+    Errors are those of :func:`costlib.workloads.load_network`.
     """
     import onnx
     from tvm.relax.frontend.onnx import from_onnx
@@ -33,15 +23,14 @@ def import_onnx(path: Path) -> Network:
         model = onnx.load(str(path))
         onnx.checker.check_model(model)
     except Exception as error:
-        reason = (str(error).strip().splitlines() or ["unreadable"])[0]
-        raise InputError(f"{path}: not a valid ONNX model: {reason}") from None
+        raise InputError(f"{path}: not a valid ONNX model: {quoted(error, 0)}") from None
     _check_static(path, model)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             mod = from_onnx(model, keep_params_in_input=False)
     except Exception as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+        reason = quoted(error)
         raise UnsupportedModelError(f"{path}: TVM cannot import this model: {reason}") from None
     return Network(path.stem, mod, input_specs(mod, str(path)))
 

@@ -61,17 +61,13 @@ def data_of(path: Path) -> io.BytesIO:
         for entry in entries:
             name = entry.filename.partition("/")[2]
             if name == _PROGRAM:
-                data.writestr(entry.filename, json.dumps(_checked(json.loads(archive.read(entry)))))
+                program = json.loads(archive.read(entry)) | {"guards_code": []}
+                _check(program)
+                data.writestr(entry.filename, json.dumps(program))
             elif _ENTRIES.fullmatch(name):
                 data.writestr(entry.filename, archive.read(entry))
     copy.seek(0)
     return copy
-
-
-def _checked(program: dict[str, Any]) -> dict[str, Any]:
-    program["guards_code"] = []
-    _check(program)
-    return program
 
 
 def _check(value: Any) -> None:

@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from costlib.errors import InputError, UnsupportedModelError
+from costlib.errors import InputError, UnsupportedModelError, quoted
 from costlib.tvm_compat import relax
-from costlib.workloads.importers.signature import input_specs
+from costlib.workloads.importers.relax import input_specs
 from costlib.workloads.importers.torch_archive import data_of
 from costlib.workloads.network import InputSpec, Network, TorchReference
 
@@ -21,21 +21,10 @@ _FORCE_DATA_ALONE = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 
 
 def export_module(module: Any, inputs: Sequence[InputSpec], name: str) -> Network:
-    """Export a ``torch.nn.Module`` and import the result.
+    """Export a ``torch.nn.Module`` in evaluation mode and import the result.
 
-    Parameters
-    ----------
-    module
-        In evaluation mode; takes tensors in the order of ``inputs``.
-    inputs
-        What to export it for; the names are replaced by those of the module's arguments.
-    name
-        The network's name.
-
-    Raises
-    ------
-    UnsupportedModelError
-        ``torch.export`` cannot trace the module, or TVM lacks one of its operators.
+    The names of its inputs, which it takes in order, are replaced by those of its arguments.
+    Errors are those of :func:`costlib.workloads.load_network`.
     """
     import numpy as np
     import torch
@@ -46,28 +35,16 @@ def export_module(module: Any, inputs: Sequence[InputSpec], name: str) -> Networ
         with _quiet(), torch.no_grad():
             program = torch.export.export(module, example)
     except Exception as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        reason = quoted(error, 0)
         raise UnsupportedModelError(f"{name}: torch.export cannot trace it: {reason}") from None
     network = import_program(program, name, [spec.high for spec in inputs])
     return replace(network, reference=TorchReference(module))
 
 
 def import_program(program: Any, name: str, highs: Sequence[int] = ()) -> Network:
-    """Import a ``torch.export.ExportedProgram``.
+    """Import a ``torch.export.ExportedProgram``; see :func:`costlib.workloads.load_network`.
 
-    Parameters
-    ----------
-    program
-        Exported with static shapes.
-    name
-        The network's name.
-    highs
-        Exclusive upper bounds of the inputs' values, for integers.
-
-    Raises
-    ------
-    UnsupportedModelError
-        A dynamic shape, or an operator that TVM's importer lacks.
+    ``highs`` are exclusive upper bounds of the inputs' values, for integers.
     """
     import torch
     from tvm.relax.frontend.torch import from_exported_program
@@ -88,28 +65,20 @@ def import_program(program: Any, name: str, highs: Sequence[int] = ()) -> Networ
             )
         reference = TorchReference(program.module())
     except Exception as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+        reason = quoted(error)
         raise UnsupportedModelError(f"{name}: TVM cannot import this program: {reason}") from None
     return Network(name, mod, input_specs(mod, name, highs), reference)
 
 
 def import_saved(path: Path) -> Network:
-    """Import a program saved by ``torch.export.save``.
-
-    Raises
-    ------
-    InputError
-        The file is not such a program.
-    UnsupportedModelError
-        See :func:`import_program`.
-    """
+    """Import a program saved by ``torch.export.save``; see :func:`import_program`."""
     import torch
 
     try:
         with _quiet(), _data_alone():
             program = torch.export.load(data_of(path))
     except Exception as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        reason = quoted(error, 0)
         raise InputError(f"{path}: not a saved torch.export program: {reason}") from None
     return import_program(program, path.stem)
 
@@ -160,23 +129,19 @@ def _data_alone() -> Iterator[None]:
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[_FORCE_DATA_ALONE]
-        else:
+        del os.environ[_FORCE_DATA_ALONE]
+        if before is not None:
             os.environ[_FORCE_DATA_ALONE] = before
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Keep what PyTorch says about its own insides from the user."""
-    loggers = [logging.getLogger(name) for name in ("torch", "transformers")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
+    disabled = logging.root.manager.disable
+    logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        logging.disable(disabled)

@@ -10,7 +10,7 @@ import numpy as np
 
 from costlib.errors import UnknownNameError
 from costlib.workloads.network import Network
-from costlib.workloads.zoo import other, transformers, vision
+from costlib.workloads.zoo import hugging_face, plain
 from costlib.workloads.zoo.registry import NetworkSpec
 
 HELD_OUT = ("resnet_50", "mobilenet_v2", "resnext_50", "bert_base", "bert_tiny")
@@ -18,25 +18,17 @@ HELD_OUT = ("resnet_50", "mobilenet_v2", "resnext_50", "bert_base", "bert_tiny")
 
 _SPECS = {
     spec.name: spec
-    for spec in sorted(
-        (*vision.SPECS, *transformers.SPECS, *other.SPECS), key=lambda spec: spec.name
-    )
+    for spec in sorted((*hugging_face.SPECS, *plain.SPECS), key=lambda spec: spec.name)
 }
 
 
-def list_networks(family: str | None = None) -> list[str]:
-    """List the names in the zoo, those of one family if given (``"cnn"``, ...)."""
-    return [name for name, spec in _SPECS.items() if family in (None, spec.family)]
+def list_networks() -> list[str]:
+    """List the names in the zoo."""
+    return list(_SPECS)
 
 
 def network_spec(name: str) -> NetworkSpec:
-    """Look up an entry by its name, with or without a size.
-
-    Raises
-    ------
-    UnknownNameError
-        No network has this name.
-    """
+    """Look up an entry by its name, with or without a size; ``UnknownNameError`` if none has it."""
     base = name.partition("@")[0]
     if base not in _SPECS:
         raise UnknownNameError("network", base, _SPECS)
@@ -44,24 +36,9 @@ def network_spec(name: str) -> NetworkSpec:
 
 
 def build_network(name: str) -> Network:
-    """Build a network of the zoo.
+    """Build a network of the zoo; see :func:`costlib.workloads.load_network`.
 
-    Parameters
-    ----------
-    name
-        From :func:`list_networks`, optionally with a size: ``resnet_18@b4-r160``.
-
-    Returns
-    -------
-    Network
-        With the same weights in every process, and its PyTorch reference.
-
-    Raises
-    ------
-    UnknownNameError
-        No network has this name.
-    InputError
-        The part after the ``@`` is not a size.
+    It has the same weights in every process.
     """
     import torch
 
@@ -70,9 +47,9 @@ def build_network(name: str) -> Network:
 
     spec = network_spec(name)
     size = spec.sized(name.partition("@")[2])
-    inputs = spec.inputs(size)
-    example = torch.from_numpy(inputs[0].random(np.random.default_rng(0)))
+    takes = spec.takes(size)
+    example = torch.from_numpy(takes.random(np.random.default_rng(0)))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         module = randomise(spec.build(size), example)
-    return export_module(module, inputs, name)
+    return export_module(module, [takes], name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -16,19 +15,8 @@ def randomise(model: nn.Module, example: torch.Tensor) -> nn.Module:
     """Redraw convolutions and batch norms so that activations neither vanish nor explode.
 
     With the usual initial values the outputs of deep networks are so small that comparing
-    them shows nothing, and batch norms do nothing at all.
-
-    Parameters
-    ----------
-    model
-        Changed in place.
-    example
-        An input; batch norms bring what they get for it to a scale of about one.
-
-    Returns
-    -------
-    torch.nn.Module
-        The model in evaluation mode.
+    them shows nothing, and batch norms do nothing at all: now they bring what they get for the
+    example to a scale of about one. The model, changed in place, is in evaluation mode.
     """
     hooks = []
     for layer in model.eval().modules():
@@ -65,19 +53,18 @@ class ResNeXt(nn.Module):  # type: ignore[misc]
 
     def __init__(self, depths: Sequence[int], groups: int, group_width: int) -> None:
         super().__init__()
-        layers: list[nn.Module] = [*_conv_norm(3, 64, 7, stride=2), nn.ReLU()]
-        layers.append(nn.MaxPool2d(3, 2, 1))
+        layers = [*_conv_norm(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
         channels = 64
         for stage, depth in enumerate(depths):
             inner, outer = groups * group_width * 2**stage, 256 * 2**stage
             for block in range(depth):
                 stride = 2 if stage > 0 and block == 0 else 1
                 main = [*_conv_norm(channels, inner, 1), nn.ReLU()]
-                main += [*_conv_norm(inner, inner, 3, stride=stride, groups=groups), nn.ReLU()]
+                main += [*_conv_norm(inner, inner, 3, stride, groups=groups), nn.ReLU()]
                 main += _conv_norm(inner, outer, 1)
                 same = stride == 1 and channels == outer
-                shortcut = [] if same else _conv_norm(channels, outer, 1, stride=stride)
-                layers.append(Residual(nn.Sequential(*main), nn.Sequential(*shortcut)))
+                shortcut = [] if same else _conv_norm(channels, outer, 1, stride)
+                layers.append(_Residual(main, shortcut))
                 channels = outer
         self.layers = nn.Sequential(*layers, *_classifier(channels))
 
@@ -86,20 +73,19 @@ class ResNeXt(nn.Module):  # type: ignore[misc]
         return self.layers(x)
 
 
-class Residual(nn.Module):  # type: ignore[misc]
+class _Residual(nn.Module):  # type: ignore[misc]
     """The sum of two branches, then a ReLU."""
 
-    def __init__(self, main: nn.Module, shortcut: nn.Module) -> None:
+    def __init__(self, main: list[nn.Module], shortcut: list[nn.Module]) -> None:
         super().__init__()
-        self.main = main
-        self.shortcut = shortcut
+        self.main = nn.Sequential(*main)
+        self.shortcut = nn.Sequential(*shortcut)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of the main branch's shape."""
         return torch.relu(self.main(x) + self.shortcut(x))
 
 
-class Fire(nn.Module):  # type: ignore[misc]
+class _Fire(nn.Module):  # type: ignore[misc]
     """SqueezeNet's block: squeeze to few channels, expand by 1x1 and 3x3 side by side."""
 
     def __init__(self, channels: int, squeezed: int, expanded: int) -> None:
@@ -109,7 +95,6 @@ class Fire(nn.Module):  # type: ignore[misc]
         self.wide = nn.Conv2d(squeezed, expanded, 3, padding=1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return ``b x 2*expanded x h x w``."""
         x = torch.relu(self.squeeze(x))
         return torch.cat([torch.relu(self.narrow(x)), torch.relu(self.wide(x))], 1)
 
@@ -120,16 +105,16 @@ def squeezenet() -> nn.Module:
         nn.Conv2d(3, 64, 3, 2),
         nn.ReLU(),
         nn.MaxPool2d(3, 2),
-        Fire(64, 16, 64),
-        Fire(128, 16, 64),
+        _Fire(64, 16, 64),
+        _Fire(128, 16, 64),
         nn.MaxPool2d(3, 2),
-        Fire(128, 32, 128),
-        Fire(256, 32, 128),
+        _Fire(128, 32, 128),
+        _Fire(256, 32, 128),
         nn.MaxPool2d(3, 2),
-        Fire(256, 48, 192),
-        Fire(384, 48, 192),
-        Fire(384, 64, 256),
-        Fire(512, 64, 256),
+        _Fire(256, 48, 192),
+        _Fire(384, 48, 192),
+        _Fire(384, 64, 256),
+        _Fire(512, 64, 256),
         nn.Conv2d(512, CLASSES, 1),
         nn.ReLU(),
         nn.AdaptiveAvgPool2d(1),
@@ -137,7 +122,7 @@ def squeezenet() -> nn.Module:
     )
 
 
-class DenseLayer(nn.Module):  # type: ignore[misc]
+class _DenseLayer(nn.Module):  # type: ignore[misc]
     """A layer of DenseNet: what it computes is appended to the channels of its input."""
 
     def __init__(self, channels: int, growth: int) -> None:
@@ -145,29 +130,22 @@ class DenseLayer(nn.Module):  # type: ignore[misc]
         self.body = nn.Sequential(
             nn.BatchNorm2d(channels),
             nn.ReLU(),
-            nn.Conv2d(channels, 4 * growth, 1, bias=False),
-            nn.BatchNorm2d(4 * growth),
+            *_conv_norm(channels, 4 * growth, 1),
             nn.ReLU(),
             nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False),
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return ``b x channels+growth x h x w``."""
         return torch.cat([x, self.body(x)], 1)
 
 
 def densenet(depths: Sequence[int], growth: int) -> nn.Module:
     """DenseNet: blocks of dense layers, channels and extent halved between them."""
     channels = 2 * growth
-    layers: list[nn.Module] = [
-        nn.Conv2d(3, channels, 7, 2, 3, bias=False),
-        nn.BatchNorm2d(channels),
-        nn.ReLU(),
-        nn.MaxPool2d(3, 2, 1),
-    ]
+    layers = [*_conv_norm(3, channels, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
     for number, depth in enumerate(depths):
         for _ in range(depth):
-            layers.append(DenseLayer(channels, growth))
+            layers.append(_DenseLayer(channels, growth))
             channels += growth
         layers += [nn.BatchNorm2d(channels), nn.ReLU()]
         if number < len(depths) - 1:
@@ -189,16 +167,13 @@ def vgg(plan: Sequence[int | str]) -> nn.Module:
     return nn.Sequential(*layers, *_classifier(channels))
 
 
-def dcgan_generator(noise: int, widths: Sequence[int]) -> nn.Module:
+def dcgan(noise: int, widths: Sequence[int]) -> nn.Module:
     """DCGAN's generator: noise ``b x noise x 1 x 1`` to images ``b x 3 x 64 x 64``."""
-    layers: list[nn.Module] = [
-        nn.ConvTranspose2d(noise, widths[0], 4, bias=False),
-        nn.BatchNorm2d(widths[0]),
-        nn.ReLU(),
-    ]
-    for narrow, wide in pairwise(widths):
-        layers += [nn.ConvTranspose2d(narrow, wide, 4, 2, 1, bias=False)]
-        layers += [nn.BatchNorm2d(wide), nn.ReLU()]
+    layers: list[nn.Module] = []
+    for i, (channels, width) in enumerate(pairwise([noise, *widths])):
+        stride, padding = (1, 0) if i == 0 else (2, 1)
+        layers += [nn.ConvTranspose2d(channels, width, 4, stride, padding, bias=False)]
+        layers += [nn.BatchNorm2d(width), nn.ReLU()]
     return nn.Sequential(*layers, nn.ConvTranspose2d(widths[-1], 3, 4, 2, 1), nn.Tanh())
 
 
@@ -211,17 +186,10 @@ def r3d(widths: Sequence[int]) -> nn.Module:
     ]
     for i, (channels, width) in enumerate(pairwise([widths[0], *widths])):
         stride = 1 if i == 0 else 2
-        main = nn.Sequential(
-            nn.Conv3d(channels, width, 3, stride, 1, bias=False),
-            nn.BatchNorm3d(width),
-            nn.ReLU(),
-            nn.Conv3d(width, width, 3, 1, 1, bias=False),
-            nn.BatchNorm3d(width),
-        )
-        shortcut = nn.Sequential(
-            nn.Conv3d(channels, width, 1, stride, bias=False), nn.BatchNorm3d(width)
-        )
-        layers.append(Residual(main, nn.Sequential() if i == 0 else shortcut))
+        main = [*_conv_norm(channels, width, 3, stride, dims=3), nn.ReLU()]
+        main += _conv_norm(width, width, 3, dims=3)
+        shortcut = _conv_norm(channels, width, 1, stride, dims=3)
+        layers.append(_Residual(main, shortcut if i > 0 else []))
     head = [nn.AdaptiveAvgPool3d(1), nn.Flatten(), nn.Linear(widths[-1], 400)]
     return nn.Sequential(*layers, *head)
 
@@ -232,11 +200,10 @@ class TextConvolution(nn.Module):  # type: ignore[misc]
     def __init__(self, vocabulary: int, width: int, dilations: Sequence[int]) -> None:
         super().__init__()
         self.embed = nn.Embedding(vocabulary, width)
-        convs = [
-            nn.Sequential(nn.Conv1d(width, width, 3, padding=d, dilation=d), nn.ReLU())
-            for d in dilations
-        ]
-        self.layers = nn.Sequential(OrderedDict((f"conv{i}", conv) for i, conv in enumerate(convs)))
+        layers: list[nn.Module] = []
+        for dilation in dilations:
+            layers += [nn.Conv1d(width, width, 3, 1, dilation, dilation), nn.ReLU()]
+        self.layers = nn.Sequential(*layers)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return ``b x width x s`` for token ids ``b x s``."""
@@ -244,13 +211,11 @@ class TextConvolution(nn.Module):  # type: ignore[misc]
 
 
 def _conv_norm(
-    channels: int, width: int, kernel: int, *, stride: int = 1, groups: int = 1
+    channels: int, width: int, kernel: int, stride: int = 1, *, groups: int = 1, dims: int = 2
 ) -> list[nn.Module]:
+    conv, norm = (nn.Conv2d, nn.BatchNorm2d) if dims == 2 else (nn.Conv3d, nn.BatchNorm3d)
     padding = kernel // 2
-    return [
-        nn.Conv2d(channels, width, kernel, stride, padding, groups=groups, bias=False),
-        nn.BatchNorm2d(width),
-    ]
+    return [conv(channels, width, kernel, stride, padding, 1, groups, bias=False), norm(width)]
 
 
 def _classifier(channels: int) -> list[nn.Module]:

@@ -13,18 +13,27 @@ from costlib.workloads.network import InputSpec
 
 @dataclass(frozen=True)
 class Size:
-    """How large a network's input is.
-
-    Attributes
-    ----------
-    batch
-        Samples at a time.
-    extent
-        Side of the image in pixels, or length of the sequence in tokens.
-    """
+    """How large a network's input is: samples at a time, and pixels a side or tokens of each."""
 
     batch: int
     extent: int
+
+
+Takes = Callable[[Size], InputSpec]
+"""The one input of a network of a size."""
+
+
+def images(*channels: int) -> Takes:
+    """Float images of so many channels, or clips of so many channels and frames."""
+    return lambda size: InputSpec("x", "float32", (size.batch, *channels, *[size.extent] * 2))
+
+
+def tokens(vocabulary: int) -> Takes:
+    """Sequences of token ids below ``vocabulary``."""
+    return lambda size: InputSpec("x", "int64", (size.batch, size.extent), vocabulary)
+
+
+_PICTURE = images(3)
 
 
 @dataclass(frozen=True)
@@ -35,11 +44,9 @@ class NetworkSpec:
     ----------
     name
         What users call it.
-    family
-        ``"cnn"``, ``"transformer"``, ``"generator"`` or ``"video"``.
     build
         Makes the randomly initialised ``torch.nn.Module`` for a size.
-    inputs
+    takes
         Says what the module takes at that size.
     size
         The default size.
@@ -49,11 +56,10 @@ class NetworkSpec:
     """
 
     name: str
-    family: str
     build: Callable[[Size], Any]
-    inputs: Callable[[Size], tuple[InputSpec, ...]]
-    size: Size
-    unit: str
+    takes: Takes = _PICTURE
+    size: Size = Size(1, 224)
+    unit: str = "r"
 
     def sized(self, variant: str) -> Size:
         """Parse the part of a name after the ``@``, such as ``b4-r160``.
@@ -74,13 +80,3 @@ class NetworkSpec:
             number = int(match[2])
             size = replace(size, **{"batch" if match[1] == "b" else "extent": number})
         return size
-
-
-def images(size: Size) -> tuple[InputSpec, ...]:
-    """One float image of three channels, NCHW."""
-    return (InputSpec("x", "float32", (size.batch, 3, size.extent, size.extent)),)
-
-
-def tokens(vocabulary: int) -> Callable[[Size], tuple[InputSpec, ...]]:
-    """One sequence of token ids below ``vocabulary``."""
-    return lambda size: (InputSpec("x", "int64", (size.batch, size.extent), vocabulary),)
