@@ -65,7 +65,8 @@ def run(job: RunJob, canary: Canary) -> Timing:
     else:
         call_secs = device_stopwatch(library, arguments, canary.device)
     too_slow_s = math.inf if job.best_s is None else config.race_factor * job.best_s
-    most_calls = 2 if call_secs() > _HOPELESS * too_slow_s else _GLANCE_CALLS
+    warm_up_secs = call_secs()
+    most_calls = 2 if warm_up_secs > _HOPELESS * too_slow_s else _GLANCE_CALLS
     before = canary.measure()
     secs = _fastest(call_secs, _GLANCE_SECS, most_calls)
     repeat = _Repeat(secs, before, canary.measure())
@@ -83,7 +84,7 @@ def run(job: RunJob, canary: Canary) -> Timing:
         repeat=min(max(1, round(config.repeat_secs / (calls * secs))), _MAX_CALLS),
         f_preproc="cache_flush_cpu_non_first_arg" if config.flush_cache else "",
     )
-    taken = []
+    taken: list[_Repeat] = []
     retakes = config.max_retakes
     while len(taken) < config.repeats:
         secs = min(float(sample) for sample in evaluator(*arguments).results)
