@@ -65,7 +65,8 @@ def run(job: RunJob, canary: Canary) -> Timing:
     else:
         call_secs = device_stopwatch(library, arguments, canary.device)
     too_slow_s = math.inf if job.best_s is None else config.race_factor * job.best_s
-    most_calls = 2 if call_secs() > _HOPELESS * too_slow_s else _GLANCE_CALLS
+    warm_up_secs = call_secs()
+    most_calls = 2 if warm_up_secs > _HOPELESS * too_slow_s else _GLANCE_CALLS
     before = canary.measure()
     secs = _fastest(call_secs, _GLANCE_SECS, most_calls)
     repeat = _Repeat(secs, before, canary.measure())

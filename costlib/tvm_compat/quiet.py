@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 
 @contextlib.contextmanager
@@ -13,12 +14,11 @@ def stderr_silenced() -> Iterator[None]:
     """Send file descriptor 2 to nowhere for a moment; errors still arrive as exceptions."""
     sys.stderr.flush()
     kept = os.dup(2)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
+    with Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
     try:
         yield
     finally:
         sys.stderr.flush()
         os.dup2(kept, 2)
         os.close(kept)
-        os.close(nowhere)

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from costlib.errors import InputError, UnknownNameError, quoted
 from costlib.workloads.network import InputSpec, Network
 
-Extents = Mapping[str, int]
-
 
 @dataclass(frozen=True)
 class OperatorSpec:
@@ -43,7 +41,7 @@ class OperatorSpec:
         options = [f"[{key}={default}]" for key, default in self.options.items()]
         return " ".join([self.name, *self.extents, *options])
 
-    def shapes(self, arguments: Extents) -> list[tuple[int, ...]]:
+    def shapes(self, arguments: Mapping[str, int]) -> list[tuple[int, ...]]:
         """Return the shape of each input."""
         return [tuple(arguments[name] for name in names.split()) for names in self.inputs]
 
