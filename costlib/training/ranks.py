@@ -28,12 +28,12 @@ _PATIENCE = timedelta(minutes=10)
 def fit_in_ranks(
     client: Any,
     dataset: Dataset,
-    model: NeuralModel,
+    model: NeuralModel[Any],
     *,
     only: Collection[str] | None = None,
     hardware: Collection[str] | None = None,
     seed: int = 0,
-) -> tuple[NeuralModel, int, set[str]]:
+) -> tuple[NeuralModel[Any], int, set[str]]:
     """Train a neural model on all workers of a cluster.
 
     Parameters
@@ -90,7 +90,7 @@ def _tasks(share: TrainingData) -> list[str]:
     return [workload_id for workload_id, _ in share.tasks]
 
 
-def _fit(share: TrainingData, model: NeuralModel, seed: int) -> NeuralModel:
+def _fit(share: TrainingData, model: NeuralModel[Any], seed: int) -> NeuralModel[Any]:
     model.fit(share.batch, share.labels, share.groups, seed=seed)
     return model
 

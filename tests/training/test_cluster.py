@@ -20,7 +20,7 @@ from costlib.generator.transformer import GeneratorConfig
 from costlib.hub import load_pretrained
 from costlib.models.baselines.mlp import MlpConfig, MlpModel
 from costlib.models.baselines.neural import NeuralModel
-from costlib.models.baselines.normalisation import Normalisation
+from costlib.models.baselines.normalisation import measure_columns
 from costlib.models.baselines.sequence import SequenceModel
 from costlib.models.gbdt import GbdtModel
 from costlib.training import cluster
@@ -82,7 +82,7 @@ def test_a_neural_model_is_as_good_as_one_process(
 def test_both_workers_count(two_workers: Any, dataset: Dataset) -> None:
     """The columns' means are those of all tasks, not of one worker's."""
     model, _, _ = fit_in_ranks(two_workers, dataset, MlpModel(MlpConfig(epochs=1)))
-    everything = Normalisation.of(assemble(dataset).batch).arrays()
+    everything = measure_columns(assemble(dataset).batch)
     for name, values in everything.items():
         np.testing.assert_allclose(model._weights[name], values, rtol=1e-3, atol=1e-5)
 
