@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
 from costlib.models.base import View
-from costlib.training.batches import TrainingData, batches, concatenate
+from costlib.training.batches import Chosen, Progress, TrainingData, batches, concatenate
 
 __all__ = ["TrainingData", "assemble"]
 
@@ -15,19 +13,14 @@ __all__ = ["TrainingData", "assemble"]
 def assemble(
     dataset: Dataset,
     *,
-    only: Collection[str] | None = None,
-    hardware: Collection[str] | None = None,
+    only: Chosen = None,
+    hardware: Chosen = None,
     view: View = "statements",
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: Progress = None,
 ) -> TrainingData:
     """Bring the programs that ran, and that this TVM can replay, into arrays.
 
-    Parameters
-    ----------
-    dataset
-        The dataset.
-    only, hardware, view, on_progress
-        See :func:`costlib.training.batches.batches`.
+    For the parameters see :func:`costlib.training.batches.batches`.
 
     Raises
     ------

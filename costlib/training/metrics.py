@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -62,30 +62,51 @@ def evaluate_scores(
     weights
         Calls of each task, indexed like ``groups``; 1 each if not given.
     """
+    judged = JudgedTasks(scores, latency_s, groups)
     indices = np.unique(groups)
-    weight = np.ones(int(indices.max()) + 1) if weights is None else np.asarray(weights, "float64")
-    members = [np.flatnonzero(groups == index) for index in indices]
-    best = np.array([latency_s[m].min() for m in members])
-
-    def pooled(chosen: Floats) -> float:
-        return float((weight[indices] * best).sum() / (weight[indices] * chosen).sum())
-
-    ranked = {k: np.array([top_k(scores[m], latency_s[m], k) for m in members]) for k in (1, 5)}
-    picked = {k: np.array([expected_best(latency_s[m], k) for m in members]) for k in (1, 5)}
-    pairs = [pairwise_accuracy(scores[m], latency_s[m]) for m in members]
+    weight = np.ones(len(indices)) if weights is None else np.asarray(weights, "float64")[indices]
+    total = float((weight * judged.best).sum())
+    figures = {}
+    for name, chosen_by in (("", judged.ranked), ("random_", judged.picked)):
+        for k in (1, 5):
+            chosen = chosen_by(k)
+            figures[f"{name}top{k}"] = total / float((weight * chosen).sum())
+            figures[f"{name}top{k}_task_mean"] = float(np.mean(judged.best / chosen))
+    pairs = judged.each(pairwise_accuracy)
     return Metrics(
-        tasks=len(members),
+        tasks=len(indices),
         programs=len(scores),
-        top1=pooled(ranked[1]),
-        top5=pooled(ranked[5]),
-        top1_task_mean=float(np.mean(best / ranked[1])),
-        top5_task_mean=float(np.mean(best / ranked[5])),
-        random_top1=pooled(picked[1]),
-        random_top5=pooled(picked[5]),
-        random_top1_task_mean=float(np.mean(best / picked[1])),
-        random_top5_task_mean=float(np.mean(best / picked[5])),
+        **figures,
         pairwise_accuracy=float(np.nanmean(pairs)) if not np.isnan(pairs).all() else float("nan"),
     )
+
+
+class JudgedTasks:
+    """What scores make of each task, as arrays over the tasks.
+
+    Attributes
+    ----------
+    programs, best
+        How many programs it has, and its best latency.
+    """
+
+    def __init__(self, scores: Floats, latency_s: Floats, groups: Integers) -> None:
+        members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+        self._tasks = [(scores[rows], latency_s[rows]) for rows in members]
+        self.programs = np.array([len(rows) for rows in members])
+        self.best = self.each(lambda _, latency_s: float(latency_s.min()))
+
+    def each(self, figure: Callable[[Floats, Floats], float]) -> Floats:
+        """Return a figure of the scores and latencies of each task."""
+        return np.array([figure(scores, latency_s) for scores, latency_s in self._tasks])
+
+    def ranked(self, k: int) -> Floats:
+        """Return :func:`top_k` of each task."""
+        return self.each(lambda scores, latency_s: top_k(scores, latency_s, k))
+
+    def picked(self, k: int) -> Floats:
+        """Return :func:`expected_best` of each task."""
+        return self.each(lambda _, latency_s: expected_best(latency_s, k))
 
 
 def top_k(scores: Floats, latency_s: Floats, k: int) -> float:
