@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,7 @@ from costlib.schema import Language
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program, Sketch
 from costlib.space.vectors import DecisionVectors, sketch_vectors
-from costlib.training.batches import chosen_hardware
+from costlib.training.batches import Chosen, Progress, chosen_hardware, measured_rows
 
 _WORTH_READING = 0.5
 """Measured programs that reach this share of their sketch's best throughput are written down."""
@@ -73,14 +73,14 @@ class _Subject:
 def write_down(
     dataset: Dataset,
     *,
-    only: Collection[str] | None = None,
-    hardware: Collection[str] | None = None,
+    only: Chosen = None,
+    hardware: Chosen = None,
     random_programs: int = 0,
     imagined_programs: int = 0,
     invented: float = 0.0,
     teacher: CostModel | None = None,
     seed: int = 0,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: Progress = None,
 ) -> Sentences:
     """Write down the good programs of a dataset, and others of its tasks and of invented ones.
 
@@ -115,7 +115,8 @@ def write_down(
     found = Sentences()
     rng = np.random.default_rng(seed)
     slopes: list[float] = []
-    known = _count(dataset, only, hardware)
+    each = pl.struct("workload_id", "hardware").n_unique()
+    known = int(measured_rows(dataset, hardware, only).select(each).collect().item())
     more = round(invented * known) if teacher is not None else 0
     subjects = itertools.chain(
         _measured(dataset, only, hardware), _invented(dataset, only, hardware, more, seed)
@@ -167,18 +168,17 @@ def _write(subject: _Subject, programs: Mapping[str, list[Programs]], found: Sen
 
 
 def _invented(
-    dataset: Dataset,
-    only: Collection[str] | None,
-    hardware: Collection[str] | None,
-    count: int,
-    seed: int,
+    dataset: Dataset, only: Chosen, hardware: Chosen, count: int, seed: int
 ) -> Iterator[_Subject]:
     """Yield invented tasks, the same number for each hardware."""
     machines = list(chosen_hardware(dataset, hardware).values())
-    judged = () if only is None else workload_keys(_others(dataset, only))
+    judged = []
+    if only is not None:
+        others = ~pl.col("workload_id").is_in(list(only))
+        judged += workload_keys(dataset.scan("workloads").filter(others))
     held_out = dataset.held_out()
     if held_out is not None:
-        judged = [*judged, *workload_keys(held_out.scan("workloads"))]
+        judged += workload_keys(held_out.scan("workloads"))
     for number, machine in enumerate(machines):
         share = count * (number + 1) // len(machines) - count * number // len(machines)
         for task in invented_tasks(share, machine, judged, seed + number):
@@ -191,21 +191,7 @@ def _invented(
                 yield _Subject(workload_row(task), machine, families)
 
 
-def _count(dataset: Dataset, only: Collection[str] | None, hardware: Collection[str] | None) -> int:
-    """Count the tasks of a dataset, each once for every hardware."""
-    rows = dataset.scan().filter(pl.col("hardware").is_in(list(chosen_hardware(dataset, hardware))))
-    if only is not None:
-        rows = rows.filter(pl.col("workload_id").is_in(list(only)))
-    return int(rows.select(pl.struct("workload_id", "hardware").n_unique()).collect().item())
-
-
-def _others(dataset: Dataset, only: Collection[str]) -> pl.LazyFrame:
-    return dataset.scan("workloads").filter(~pl.col("workload_id").is_in(list(only)))
-
-
-def _measured(
-    dataset: Dataset, only: Collection[str] | None, hardware: Collection[str] | None
-) -> Iterator[_Subject]:
+def _measured(dataset: Dataset, only: Chosen, hardware: Chosen) -> Iterator[_Subject]:
     """Yield the tasks of a dataset."""
     workloads = dataset.scan("workloads").drop("mod_script").collect()
     described = {row["workload_id"]: row for row in workloads.iter_rows(named=True)}
@@ -216,11 +202,7 @@ def _measured(
         .collect()
         .iter_rows()
     )
-    columns = (
-        pl.col("sketch_id").first(),
-        pl.col("decisions").first(),
-        pl.col("latency_s").median(),
-    )
+    columns = (pl.col("sketch_id", "decisions").first(), pl.col("latency_s").median())
     for hardware_id, machine in chosen_hardware(dataset, hardware).items():
         for workload_id, rows in programs_by_task(dataset, hardware_id, *columns, only=only):
             families = {

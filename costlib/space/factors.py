@@ -60,7 +60,7 @@ def tilings(extent: int, levels: int, max_innermost: int) -> Tilings:
     known = {tuple(row): number for number, row in enumerate(factors.tolist())}
     neighbours: list[int] = []
     starts = [0]
-    primes = _primes(extent)
+    primes = prime_factors(extent)
     for row in factors.tolist():
         reached = {
             known[moved]
@@ -91,7 +91,8 @@ def _divisors(number: int) -> list[int]:
     return sorted({*small, *(number // d for d in small)})
 
 
-def _primes(number: int) -> list[int]:
+def prime_factors(number: int) -> list[int]:
+    """Return the primes that divide a number, each once, the smallest first."""
     found = []
     divisor = 2
     while divisor * divisor <= number:

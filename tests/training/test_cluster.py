@@ -12,9 +12,8 @@ from scipy.stats import spearmanr
 from costlib.cli.app import run as run_command
 from costlib.data.dataset import Dataset
 from costlib.errors import InputError
-from costlib.generator.fit import fit_generator
+from costlib.generator.fit import fit_generator, fit_generator_in_ranks
 from costlib.generator.model import Generator
-from costlib.generator.ranks import fit_generator_in_ranks
 from costlib.generator.sentences import write_down
 from costlib.generator.transformer import GeneratorConfig
 from costlib.hub import load_pretrained
