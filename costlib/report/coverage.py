@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import MaxNLocator
 
 from costlib.data import coverage
 from costlib.data.dataset import Dataset
 from costlib.errors import InputError
 from costlib.files import storage_errors
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from costlib.report.figures import shortened
 
 _OPERATORS = 20
 """Operators with a bar of their own."""
@@ -60,9 +60,6 @@ def coverage_figure(dataset: Dataset) -> Figure:
     if operators.is_empty():
         raise InputError(f"{dataset.path} holds no measurements to draw")
 
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
     figure = Figure(figsize=(12, 8), layout=ConstrainedLayoutEngine(hspace=0.05, wspace=0.04))
     grid = figure.add_gridspec(2, 3, width_ratios=(1.25, 1, 1))
     panels = [figure.add_subplot(grid[:, 0])]
@@ -85,7 +82,7 @@ def coverage_figure(dataset: Dataset) -> Figure:
 
 def _draw_operators(axes: Axes, operators: pl.DataFrame) -> None:
     shown = operators.head(_OPERATORS)
-    labels = [_short(name) for name in shown["operator"]]
+    labels = [shortened(name, _LABEL_LENGTH) for name in shown["operator"]]
     counts = shown["tasks"].to_list()
     if len(operators) > _OPERATORS:
         labels.append(f"{len(operators) - _OPERATORS} others")
@@ -99,8 +96,6 @@ def _draw_operators(axes: Axes, operators: pl.DataFrame) -> None:
 
 
 def _draw_programs(axes: Axes, counts: pl.Series) -> None:
-    from matplotlib.ticker import MaxNLocator
-
     most = int(counts.max() or 1)  # type: ignore[arg-type]
     width = -(-most // 30)
     axes.hist(counts.to_numpy(), bins=np.arange(0.5, most + width + 0.5, width).tolist())
@@ -113,12 +108,8 @@ def _draw_slowness(axes: Axes, ratios: pl.Series) -> None:
     values = ratios.to_numpy()
     largest = max(10.0, float(values.max(initial=1.0)))
     axes.hist(values, bins=np.geomspace(1, largest, 40).tolist())
-    axes.set(
-        title="spread of latency",
-        xlabel="latency / best of the task",
-        ylabel="programs",
-        xscale="log",
-    )
+    axes.set(title="spread of latency", xlabel="latency / best of the task", ylabel="programs")
+    axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
 
 
@@ -140,18 +131,11 @@ def _draw_failures(axes: Axes, failures: pl.DataFrame, programs: int) -> None:
 
 
 def _draw_best_so_far(axes: Axes, shares: pl.DataFrame) -> None:
-    count = shares["programs"].to_numpy()
-    axes.fill_between(
-        count,
-        shares["low"].to_numpy(),
-        shares["high"].to_numpy(),
-        alpha=0.25,
-        lw=0,
-        label="10 % to 90 % of the tasks",
+    count, low, high, mean = (
+        shares[name].to_numpy() for name in ("programs", "low", "high", "mean")
     )
-    axes.plot(
-        count, shares["mean"].to_numpy(), marker="." if len(count) < 3 else None, label="mean"
-    )
+    axes.fill_between(count, low, high, alpha=0.25, lw=0, label="10 % to 90 % of the tasks")
+    axes.plot(count, mean, marker="." if len(count) < 3 else None, label="mean")
     axes.set(
         title="best so far",
         xlabel="programs of a task, as measured",
@@ -159,7 +143,3 @@ def _draw_best_so_far(axes: Axes, shares: pl.DataFrame) -> None:
         ylim=(0, 1.03),
     )
     axes.legend(frameon=False, loc="lower right", fontsize=8)
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _LABEL_LENGTH else f"{name[: _LABEL_LENGTH - 1]}…"

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from costlib.files import storage_errors
 from costlib.tuning.result import TuneResult
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def best_so_far_s(result: TuneResult, network: str) -> np.ndarray:
@@ -51,8 +48,6 @@ def draw_curve(result: TuneResult, path: Path) -> Path:
 
 def curve_figure(result: TuneResult) -> Figure:
     """Draw each network's curve beside PyTorch's latency."""
-    from matplotlib.figure import Figure
-
     count = len(result.networks)
     figure = Figure(figsize=(7, 4.2 * count), layout="constrained")
     for axes, one in zip(figure.subplots(count, squeeze=False)[:, 0], result.networks, strict=True):

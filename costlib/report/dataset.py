@@ -21,9 +21,7 @@ def dataset_report(dataset: Dataset) -> Page:
     """
     summary = summarize(dataset)
     figure = coverage_figure(dataset)
-    failures = coverage.failures(dataset)
     operators = coverage.by_operator(dataset)
-    hardware = coverage.by_hardware(dataset)
     return Page(
         title=f"Dataset {dataset.path.resolve().name}",
         text="Held-out tasks are counted apart and are in no table or picture.",
@@ -37,41 +35,27 @@ def dataset_report(dataset: Dataset) -> Page:
         ],
         sections=[
             Section("Coverage", parts=[Picture("coverage", "what the dataset covers", figure)]),
-            Section(
-                "Hardware",
-                parts=[
-                    Table(
-                        ("hardware", ">programs", ">failed", ">tasks", "from", "to"),
-                        hardware.rows(),
-                    )
-                ],
-            ),
+            Section("Hardware", parts=[Table(_HARDWARE, coverage.by_hardware(dataset).rows())]),
             Section(
                 "Operators",
                 "Latencies are of the best program of a task; the ratio is the median of all "
                 "programs' latencies to the best of their task.",
-                [
-                    Table(
-                        (
-                            "operator", ">tasks", ">programs", ">failed", ">fastest", ">slowest",
-                            ">median ratio",
-                        ),
-                        [_operator_row(row) for row in operators.to_dicts()],
-                    )
-                ],
+                [Table(_OPERATORS, [_operator_row(row) for row in operators.to_dicts()])],
             ),
             Section(
                 "Networks",
                 parts=[Table(("network", ">tasks"), list(summary.tasks_by_network.items()))],
             ),
-            Section(
-                "Failures",
-                parts=[
-                    Table(("status", ">programs", "most frequent error"), failures.rows()),
-                ],
-            ),
+            Section("Failures", parts=[Table(_FAILURES, coverage.failures(dataset).rows())]),
         ],
-    )  # fmt: skip
+    )
+
+
+_HARDWARE = ("hardware", ">programs", ">failed", ">tasks", "from", "to")
+_OPERATORS = (
+    "operator", ">tasks", ">programs", ">failed", ">fastest", ">slowest", ">median ratio",
+)  # fmt: skip
+_FAILURES = ("status", ">programs", "most frequent error")
 
 
 def _operator_row(row: dict[str, Any]) -> list[str]:

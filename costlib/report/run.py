@@ -16,6 +16,7 @@ from costlib.errors import CostlibError, InputError
 from costlib.hub import load_pretrained
 from costlib.report.against import comparison
 from costlib.report.curve import curve_figure
+from costlib.report.figures import panels
 from costlib.report.page import Fold, Page, Picture, Section, Table
 from costlib.report.trials import by_origin, spending_figure, tasks_figure, with_progress
 from costlib.space.design_space import DesignSpace
@@ -48,13 +49,20 @@ def run_report(folder: Path, against: Path | None = None) -> Page:
     """
     result = read_result(folder)
     dataset = Dataset.open(folder / TRIALS)
-    rows = dataset.scan().filter(pl.col("hardware") == result.hardware_id).collect()
-    trials = with_progress(rows)
+    trials = with_progress(dataset.scan().filter(hardware=result.hardware_id).collect())
+    origins = by_origin(trials).to_dicts()
     tasks = sorted(result.tasks, key=_time_before_s, reverse=True)
     return Page(
         title=f"Tuning of {', '.join(one.network for one in result.networks)}",
         text=f"{result.trials} programs measured on {result.hardware_id}; {result.stopped}.",
-        facts=_facts(result),
+        facts=[
+            ("trials", str(result.trials)),
+            ("bundle", result.bundle),
+            ("seed", str(result.seed)),
+            ("last session", f"{result.elapsed_s:.0f} s"),
+            ("searching", f"{result.search_s:.0f} s"),
+            ("building and running", f"{result.measure_s:.0f} s"),
+        ],
         sections=[
             Section(
                 "Networks",
@@ -82,11 +90,7 @@ def run_report(folder: Path, against: Path | None = None) -> Page:
                 "What each part of the search gave",
                 "By where a program came from: how often it became its task's best, and for how "
                 "many tasks it still was at the end.",
-                [
-                    Table(
-                        _ORIGIN_COLUMNS, [_origin_row(row) for row in by_origin(trials).to_dicts()]
-                    )
-                ],
+                [Table(_ORIGIN_COLUMNS, [_origin_row(row) for row in origins])],
             ),
             _predictions(result, dataset),
             _best_programs(trials, dataset, tasks, result.hardware_id),
@@ -103,17 +107,6 @@ def read_result(folder: Path) -> TuneResult:
     except (OSError, UnicodeDecodeError, ValidationError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{folder / RESULT} cannot be read: {reason}") from None
-
-
-def _facts(result: TuneResult) -> list[tuple[str, str]]:
-    return [
-        ("trials", str(result.trials)),
-        ("bundle", result.bundle),
-        ("seed", str(result.seed)),
-        ("last session", f"{result.elapsed_s:.0f} s"),
-        ("searching", f"{result.search_s:.0f} s"),
-        ("building and running", f"{result.measure_s:.0f} s"),
-    ]
 
 
 _NETWORK_COLUMNS = (
@@ -162,12 +155,9 @@ def _predictions(result: TuneResult, dataset: Dataset) -> Section:
         data = assemble(dataset, hardware=[result.hardware_id])
     except CostlibError as error:
         return Section(title, f"There is nothing to compare: {error}")
-    from matplotlib.figure import Figure
-
     scores = np.asarray(model.predict(data.batch))
     names = {task.workload_id: task.name for task in result.tasks}
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = panels(1, 1, 7, 4.5)
     rows = []
     for number, (workload_id, _) in enumerate(data.tasks):
         own = data.groups == number
@@ -182,7 +172,6 @@ def _predictions(result: TuneResult, dataset: Dataset) -> Section:
         xlabel="score of the bundle's model, from the task's highest",
         ylabel="share of the task's best throughput",
     )
-    axes.spines[["top", "right"]].set_visible(False)
     return Section(
         title,
         f"Scores by {result.bundle} as it was before the run, without what the run has taught it. "
