@@ -11,15 +11,12 @@ from costlib import __version__
 from costlib.cli import (
     collect,
     dataset,
-    doctor,
-    export,
     generate,
-    hardware,
-    import_,
+    logs,
+    machine,
     models,
     refine,
     report,
-    serve,
     tasks,
     train,
     tune,
@@ -36,14 +33,14 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("doctor")(doctor.doctor)
-app.command("hardware")(hardware.hardware)
+app.command("doctor")(machine.doctor)
+app.command("hardware")(machine.hardware)
 app.command("tasks")(tasks.tasks)
 app.command("collect")(collect.collect)
 app.add_typer(dataset.app, name="dataset")
-app.command("serve")(serve.serve)
-app.command("import")(import_.import_)
-app.command("export")(export.export)
+app.command("serve")(machine.serve)
+app.command("import")(logs.import_)
+app.command("export")(logs.export)
 app.command("train")(train.train)
 app.command("evaluate")(train.evaluate)
 app.command("models")(models.models)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from costlib.cli.collect import check_at_least_one, plan_of
 from costlib.cli.options import Cores, Key, Mcpu, Seed, Target, TrackerAddress, chosen_fleet
-from costlib.cli.output import Json, print_json, progress_bar
+from costlib.cli.output import Json, print_result, progress_bar
 
 if TYPE_CHECKING:
     from costlib.collecting.refine import RefineProgress
@@ -39,26 +40,15 @@ def refine(
 
     Example: `costlib refine resnet_18 --data written --out refined --rounds 3`
     """
-    from costlib.collecting.plan import CollectionPlan, HardwarePlan
     from costlib.collecting.refine import refine as run
-    from costlib.errors import InputError
     from costlib.hub import load_pretrained
 
-    for name, value in (("--programs", programs), ("--epochs", epochs)):
-        if value < 1:
-            raise InputError(f"{name} is {value}; it must be at least 1")
-    plan = CollectionPlan(
-        sources=tuple(sources),
-        programs_per_task=programs,
-        min_flops=0,
-        seed=seed,
-        hardware=(HardwarePlan(target=target, mcpu=mcpu, cores=cores),),
-    )
-    with chosen_fleet(tracker, key) as fleet, progress_bar("refining") as (bar, line):
+    plan = plan_of(sources, programs, seed, target, mcpu, cores)
+    check_at_least_one("--epochs", epochs)
+    with chosen_fleet(tracker, key) as fleet, progress_bar("refining") as bar:
 
         def show(progress: RefineProgress) -> None:
-            bar.update(
-                line,
+            bar(
                 completed=progress.done,
                 total=progress.total,
                 description=f"{progress.number}/{progress.rounds} {progress.what}",
@@ -74,9 +64,7 @@ def refine(
             fleet=fleet,
             on_progress=show,
         )
-    if as_json:
-        print_json(
-            {"bundle": str(bundle.path), "rounds": bundle.manifest.metrics["refined_rounds"]}
-        )
-    else:
-        typer.echo(f"{out}: refined in {bundle.manifest.metrics['refined_rounds']} rounds")
+    done = bundle.manifest.metrics["refined_rounds"]
+    print_result(
+        {"bundle": bundle.path, "rounds": done}, as_json, f"{out}: refined in {done} rounds"
+    )

@@ -15,8 +15,8 @@ from costlib.cli.options import (
     Seed,
     TrackerAddress,
     chosen_fleet,
+    chosen_hardware,
     event_file,
-    local_hardware,
 )
 from costlib.cli.output import Json, milliseconds, print_json, print_table
 from costlib.errors import InputError
@@ -103,7 +103,7 @@ def tune(
             trials=trials,
             minutes=minutes,
             bundle=pretrained,
-            hardware=None if fleet else local_hardware(mcpu, cores),
+            hardware=None if fleet else chosen_hardware("cpu", mcpu, cores),
             seed=seed,
             resume=resume,
             config=config,
