@@ -24,7 +24,7 @@ from costlib.models.baselines.neural import NeuralModel
 from costlib.models.baselines.sequence import SequenceConfig, SequenceModel
 from costlib.models.direction import DirectionConfig, DirectionModel
 from costlib.models.gbdt import GbdtConfig, GbdtModel, ScheduleGbdtModel
-from costlib.training.assemble import assemble
+from costlib.training.batches import assemble
 from costlib.training.directions import direction_data
 from costlib.training.protocol import most_measured_hardware
 from costlib.workloads import load_network

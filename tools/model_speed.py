@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from costlib.data.dataset import Dataset
-from costlib.training.assemble import TrainingData, assemble
+from costlib.training.batches import TrainingData, assemble
 from costlib.training.protocol import most_measured_hardware
 
 ROOT = Path(__file__).parent

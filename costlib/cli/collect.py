@@ -1,4 +1,4 @@
-"""``costlib collect``."""
+"""``costlib collect`` and ``costlib refine``: measuring into a dataset."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from costlib.errors import InputError
 if TYPE_CHECKING:
     from costlib.collecting.plan import CollectionPlan
     from costlib.collecting.planned import PlanProgress
+    from costlib.collecting.refine import RefineProgress
+
+_SOURCES = typer.Argument(help="Networks, operators (quoted) or files, as for `costlib tasks`.")
 
 
 def collect(
     out: Annotated[Path, typer.Option(help="The dataset's folder; made if it does not exist.")],
-    sources: Annotated[
-        list[str] | None,
-        typer.Argument(help="Networks, operators (quoted) or files, as for `costlib tasks`."),
-    ] = None,
+    sources: Annotated[list[str] | None, _SOURCES] = None,
     plan: Annotated[
         Path | None, typer.Option(help="A TOML file that says what to collect, instead of SOURCES.")
     ] = None,
@@ -56,7 +56,7 @@ def collect(
     if (plan is None) == (not sources):
         raise InputError("name either networks and operators to collect from, or a --plan")
     wanted = (
-        plan_of(sources or (), programs, seed, target, mcpu, cores)
+        _plan_of(sources or (), programs, seed, target, mcpu, cores)
         if plan is None
         else load_plan(plan)
     )
@@ -84,7 +84,59 @@ def collect(
     print_result(summary, as_json, text)
 
 
-def plan_of(
+def refine(
+    sources: Annotated[list[str], _SOURCES],
+    out: Annotated[Path, typer.Option(help="The refined bundle's folder.")],
+    data: Annotated[Path, typer.Option(help="A dataset of its own for what is measured.")],
+    pretrained: Annotated[
+        str, typer.Option(help="A bundle with a generator: a name, a folder, or an address.")
+    ] = "cpu-gbdt",
+    rounds: Annotated[int, typer.Option(help="How often to write, measure and learn.")] = 3,
+    programs: Annotated[int, typer.Option(help="Programs of each task in a round.")] = 16,
+    epochs: Annotated[int, typer.Option(help="Passes over all that was measured, a round.")] = 1,
+    seed: Seed = 0,
+    target: Target = "cpu",
+    mcpu: Mcpu = None,
+    cores: Cores = None,
+    tracker: TrackerAddress = None,
+    key: Key = None,
+    as_json: Json = False,
+) -> None:
+    """Let a bundle's generator write programs, measure them and learn; called again, it goes on.
+
+    Example: `costlib refine resnet_18 --data written --out refined --rounds 3`
+    """
+    from costlib.collecting.refine import refine as run
+    from costlib.hub import load_pretrained
+
+    plan = _plan_of(sources, programs, seed, target, mcpu, cores)
+    _check_at_least_one("--epochs", epochs)
+    with chosen_fleet(tracker, key) as fleet, progress_bar("refining") as bar:
+
+        def show(progress: RefineProgress) -> None:
+            bar(
+                completed=progress.done,
+                total=progress.total,
+                description=f"{progress.number}/{progress.rounds} {progress.what}",
+            )
+
+        bundle = run(
+            load_pretrained(pretrained),
+            plan,
+            data,
+            out,
+            rounds=rounds,
+            epochs=epochs,
+            fleet=fleet,
+            on_progress=show,
+        )
+    done = bundle.manifest.metrics["refined_rounds"]
+    print_result(
+        {"bundle": bundle.path, "rounds": done}, as_json, f"{out}: refined in {done} rounds"
+    )
+
+
+def _plan_of(
     sources: Sequence[str],
     programs: int,
     seed: int,
@@ -95,7 +147,7 @@ def plan_of(
     """Make a plan of the options."""
     from costlib.collecting.plan import CollectionPlan, HardwarePlan
 
-    check_at_least_one("--programs", programs)
+    _check_at_least_one("--programs", programs)
     return CollectionPlan(
         sources=tuple(sources),
         programs_per_task=programs,
@@ -105,7 +157,7 @@ def plan_of(
     )
 
 
-def check_at_least_one(option: str, value: int) -> None:
+def _check_at_least_one(option: str, value: int) -> None:
     """Refuse an option's number if it is below 1."""
     if value < 1:
         raise InputError(f"{option} is {value}; it must be at least 1")

@@ -90,8 +90,7 @@ def evaluate(
         str | None, typer.Option(help="Id of the hardware to judge held-out networks on.")
     ] = None,
     everything: Annotated[
-        bool,
-        typer.Option("--all", help="Judge on all tasks, not only those kept out of training."),
+        bool, typer.Option("--all", help="Judge on all tasks, not only those kept out of training.")
     ] = False,
     as_json: Json = False,
 ) -> None:

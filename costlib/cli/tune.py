@@ -74,7 +74,7 @@ def tune(
 
     Example: `costlib tune bert_tiny --trials 64 --out runs/bert_tiny`
     """
-    from costlib.cli.live import LiveTuning
+    from costlib.cli.live import live_tuning
     from costlib.report.curve import draw_curve
     from costlib.tuning.config import TuneConfig
     from costlib.tuning.tune import tune as run
@@ -89,11 +89,11 @@ def tune(
     with (
         chosen_fleet(tracker, key) as fleet,
         event_file(tensorboard) as events,
-        LiveTuning() as live,
+        live_tuning() as live,
     ):
 
         def show(progress: TuneProgress) -> None:
-            live.show(progress)
+            live(progress)
             if events is not None:
                 events.tuning(progress)
 

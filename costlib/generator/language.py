@@ -127,11 +127,6 @@ class _Tile:
 class Grammar:
     """How the decisions of a sketch are written.
 
-    Parameters
-    ----------
-    vectors
-        The decisions.
-
     Attributes
     ----------
     layout

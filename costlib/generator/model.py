@@ -76,7 +76,7 @@ class Generator:
         epochs
             Instead of the config's.
         checkpoint
-            A file to leave behind and, after a kill, to go on from.
+            A file to leave behind and, after a kill, to go on from with the same data and settings.
         on_progress
             Called with (step, steps, loss) after each step.
 

@@ -17,7 +17,7 @@ from costlib.data.splits import workload_keys
 from costlib.data.task_tables import workload_row
 from costlib.errors import DatasetError, InputError
 from costlib.features.programs import programs_by_task
-from costlib.generator.imagined import Judge, Programs, imagine
+from costlib.generator.imagined import Judge, Programs
 from costlib.generator.invented import invented_tasks
 from costlib.generator.language import Grammar, prompt
 from costlib.hardware import Hardware
@@ -26,7 +26,7 @@ from costlib.schema import Language
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program, Sketch
 from costlib.space.vectors import DecisionVectors, sketch_vectors
-from costlib.training.batches import Chosen, Progress, chosen_hardware, measured_rows
+from costlib.training.batches import Chosen, Progress, chosen_hardware, measured_rows, workload_rows
 
 _WORTH_READING = 0.5
 """Measured programs that reach this share of their sketch's best throughput are written down."""
@@ -90,14 +90,12 @@ def write_down(
 
     Parameters
     ----------
-    dataset
-        The dataset.
     only, hardware
         See :func:`costlib.training.batches.batches`.
     random_programs, imagined_programs, teacher
         How many of each task are drawn at random, and how many are those that ``teacher``, a
-        model of schedules, thinks best, see :func:`costlib.generator.imagined.imagine`; of all
-        sketches alike. None without a teacher.
+        model of schedules, thinks best, see :meth:`~costlib.generator.imagined.Judge.imagine`; of
+        all sketches alike. None without a teacher.
     invented
         How many tasks are invented for each one of the dataset, see
         :func:`costlib.generator.invented.invented_tasks`; none without ``teacher``. None of them
@@ -125,9 +123,7 @@ def write_down(
         programs = {name: [family.measured] for name, family in subject.families.items()}
         if teacher is not None:
             vectors = {name: family.vectors for name, family in subject.families.items()}
-            imagined = imagine(
-                Judge(subject.workload, subject.hardware, vectors, teacher),
-                vectors,
+            imagined, slope = Judge(subject.workload, subject.hardware, vectors, teacher).imagine(
                 {name: family.measured for name, family in subject.families.items()},
                 -(-imagined_programs // len(vectors)),
                 -(-random_programs // len(vectors)),
@@ -135,8 +131,8 @@ def write_down(
                 float(np.median(slopes)) if slopes else -1.0,
             )
             if subject.is_measured:
-                slopes.append(imagined.slope)
-            for sketch_id, others in imagined.programs.items():
+                slopes.append(slope)
+            for sketch_id, others in imagined.items():
                 programs[sketch_id].append(others)
         _write(subject, programs, found)
         if on_progress is not None:
@@ -193,8 +189,7 @@ def _invented(
 
 def _measured(dataset: Dataset, only: Chosen, hardware: Chosen) -> Iterator[_Subject]:
     """Yield the tasks of a dataset."""
-    workloads = dataset.scan("workloads").drop("mod_script").collect()
-    described = {row["workload_id"]: row for row in workloads.iter_rows(named=True)}
+    described = workload_rows(dataset)
     sketches = dict(
         dataset.scan("sketches")
         .filter(language=str(Language.METASCHEDULE))

@@ -37,20 +37,8 @@ def train_to_write(
 ) -> None:
     """Train a transformer to foretell the chosen tokens, in place.
 
-    Several processes can do it together, each with sequences of its own.
-
-    Parameters
-    ----------
-    network
-        From :func:`costlib.generator.transformer.build_transformer`.
-    sequences, chosen
-        int64 tokens and, bool and as long, which of them are to be learnt.
-    config, epochs, seed
-        How, how long, and in which order.
-    checkpoint
-        A file that a training of the same data and settings leaves behind and goes on from.
-    on_progress
-        Called with (step, steps, loss) after each step.
+    Several processes can do it together, each with sequences of its own. What else is given, see
+    :meth:`costlib.generator.model.Generator.fit`.
     """
     import torch
     from torch.nn.utils.rnn import pad_sequence

@@ -81,7 +81,7 @@ class CorrectedModel:
         self._local: _Correction | None = None
 
     def predict(self, batch: FeatureBatch, task: int | None = None) -> Floats:
-        """Score programs.
+        """Score programs; float64 `n`.
 
         Parameters
         ----------
@@ -90,11 +90,6 @@ class CorrectedModel:
         task
             Their task's index in :meth:`refit`; one that was not there is corrected by what all
             tasks have in common.
-
-        Returns
-        -------
-        ndarray
-            float64 `n`.
         """
         scores = self.base.predict(batch)
         if not self.share or self._local is None or len(batch) == 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -24,14 +25,7 @@ _LABEL_LENGTH = 34
 
 
 def draw_coverage(dataset: Dataset, path: Path) -> Path:
-    """Write :func:`coverage_figure` as a picture.
-
-    Parameters
-    ----------
-    dataset
-        The dataset.
-    path
-        Ends with ``.png`` or ``.svg``.
+    """Write :func:`coverage_figure` as a picture, whose name ends with ``.png`` or ``.svg``.
 
     Raises
     ------
@@ -87,12 +81,15 @@ def _draw_operators(axes: Axes, operators: pl.DataFrame) -> None:
     if len(operators) > _OPERATORS:
         labels.append(f"{len(operators) - _OPERATORS} others")
         counts.append(int(operators["tasks"].tail(-_OPERATORS).sum()))
-    bars = axes.barh(range(len(labels)), counts)
-    axes.bar_label(bars, padding=3, fontsize=8)
-    axes.set_yticks(range(len(labels)), labels, fontsize=8)
-    axes.invert_yaxis()
+    _draw_bars(axes, labels, counts)
     axes.margins(x=0.12, y=0.01)
     axes.set(title="tasks by operator", xlabel="tasks")
+
+
+def _draw_bars(axes: Axes, labels: list[str], counts: list[int], **style: Any) -> None:
+    axes.bar_label(axes.barh(range(len(labels)), counts, **style), padding=3, fontsize=8)
+    axes.set_yticks(range(len(labels)), labels, fontsize=8)
+    axes.invert_yaxis()
 
 
 def _draw_programs(axes: Axes, counts: pl.Series) -> None:
@@ -120,11 +117,8 @@ def _draw_failures(axes: Axes, failures: pl.DataFrame, programs: int) -> None:
         axes.text(0.5, 0.5, "none", ha="center", va="center", transform=axes.transAxes)
         axes.set_axis_off()
         return
-    rows = range(len(failures))
-    bars = axes.barh(rows, failures["programs"].to_list(), height=0.6, color="tab:red")
-    axes.bar_label(bars, padding=3, fontsize=8)
-    axes.set_yticks(rows, failures["status"].to_list(), fontsize=8)
-    axes.invert_yaxis()
+    statuses, counts = failures["status"].to_list(), failures["programs"].to_list()
+    _draw_bars(axes, statuses, counts, height=0.6, color="tab:red")
     axes.margins(x=0.15)
     axes.ticklabel_format(axis="x", style="plain")
     axes.set(xlabel="programs")

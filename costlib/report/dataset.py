@@ -52,9 +52,7 @@ def dataset_report(dataset: Dataset) -> Page:
 
 
 _HARDWARE = ("hardware", ">programs", ">failed", ">tasks", "from", "to")
-_OPERATORS = (
-    "operator", ">tasks", ">programs", ">failed", ">fastest", ">slowest", ">median ratio",
-)  # fmt: skip
+_OPERATORS = ("operator", ">tasks", ">programs", ">failed", ">fastest", ">slowest", ">median ratio")
 _FAILURES = ("status", ">programs", "most frequent error")
 
 

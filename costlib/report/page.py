@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -78,7 +78,7 @@ class Page:
     title: str
     text: str
     facts: Sequence[tuple[str, str]] = ()
-    sections: Sequence[Section] = field(default=())
+    sections: Sequence[Section] = ()
 
     @property
     def pictures(self) -> list[Picture]:

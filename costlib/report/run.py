@@ -21,7 +21,7 @@ from costlib.report.page import Fold, Page, Picture, Section, Table
 from costlib.report.trials import by_origin, spending_figure, tasks_figure, with_progress
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
-from costlib.training.assemble import assemble
+from costlib.training.batches import assemble, workload_rows
 from costlib.training.metrics import pairwise_accuracy, rank_correlation
 from costlib.tuning.result import NetworkResult, TaskResult, TuneResult
 from costlib.tuning.trials import TRIALS
@@ -68,7 +68,7 @@ def run_report(folder: Path, against: Path | None = None) -> Page:
                 "Networks",
                 "As a whole, with all their tasks: as they came, tuned, and in PyTorch.",
                 [
-                    Table(_NETWORK_COLUMNS, [_network_row(one) for one in result.networks]),
+                    Table(_NETWORKS, [_network_row(one) for one in result.networks]),
                     Picture("curve", "latency of each network by trials", curve_figure(result)),
                 ],
             ),
@@ -77,7 +77,7 @@ def run_report(folder: Path, against: Path | None = None) -> Page:
                 "A task's share of the time, untuned and tuned, and its share of the trials.",
                 [
                     Picture("spending", "share of time and of trials", spending_figure(tasks)),
-                    Table(_TASK_COLUMNS, [_task_row(task) for task in tasks]),
+                    Table(_TASKS, [_task_row(task) for task in tasks]),
                 ],
             ),
             Section(
@@ -90,7 +90,7 @@ def run_report(folder: Path, against: Path | None = None) -> Page:
                 "What each part of the search gave",
                 "By where a program came from: how often it became its task's best, and for how "
                 "many tasks it still was at the end.",
-                [Table(_ORIGIN_COLUMNS, [_origin_row(row) for row in origins])],
+                [Table(_ORIGINS, [_origin_row(row) for row in origins])],
             ),
             _predictions(result, dataset),
             _best_programs(trials, dataset, tasks, result.hardware_id),
@@ -109,11 +109,9 @@ def read_result(folder: Path) -> TuneResult:
         raise InputError(f"{folder / RESULT} cannot be read: {reason}") from None
 
 
-_NETWORK_COLUMNS = (
-    "network", ">untuned", ">tuned", ">faster", ">PyTorch", ">difference of outputs",
-)  # fmt: skip
-_TASK_COLUMNS = ("task", ">calls", ">trials", ">untuned", ">tuned", ">faster", ">GFLOP/s")
-_ORIGIN_COLUMNS = (
+_NETWORKS = ("network", ">untuned", ">tuned", ">faster", ">PyTorch", ">difference of outputs")
+_TASKS = ("task", ">calls", ">trials", ">untuned", ">tuned", ">faster", ">GFLOP/s")
+_ORIGINS = (
     "origin", ">trials", ">failed", ">became best", ">best at the end", ">median latency / best",
 )  # fmt: skip
 
@@ -188,15 +186,11 @@ def _best_programs(
     trials: pl.DataFrame, dataset: Dataset, tasks: Sequence[TaskResult], hardware_id: str
 ) -> Section:
     hardware = dataset.hardware()[hardware_id]
-    workloads = {
-        row["workload_id"]: row
-        for row in dataset.scan("workloads").collect().iter_rows(named=True)
-        if row["mod_json"] is not None
-    }
+    workloads = workload_rows(dataset)
     parts: list[Table | Picture | Fold] = []
     for task in [task for task in tasks if task.latency_after_s][:_SCRIPTS]:
         best = trials.filter(pl.col("is_final") & (pl.col("workload_id") == task.workload_id))
-        if best.is_empty() or task.workload_id not in workloads:
+        if best.is_empty():
             continue
         row = best.row(0, named=True)
         program = Program.from_row(row["workload_id"], row["sketch_id"], row["decisions"])

@@ -22,12 +22,7 @@ _SPENDING = 24
 
 
 def with_progress(trials: pl.DataFrame) -> pl.DataFrame:
-    """Order measurements by time and say which were a task's best so far.
-
-    Parameters
-    ----------
-    trials
-        Rows of a dataset's measurements.
+    """Order a dataset's measurements by time and say which were a task's best so far.
 
     Returns
     -------
@@ -59,12 +54,7 @@ def with_progress(trials: pl.DataFrame) -> pl.DataFrame:
 
 
 def by_origin(trials: pl.DataFrame) -> pl.DataFrame:
-    """Return what each source of programs gave, most trials first.
-
-    Parameters
-    ----------
-    trials
-        See :func:`with_progress`.
+    """Return what each source of programs gave to :func:`with_progress`, most trials first.
 
     Returns
     -------
@@ -90,15 +80,7 @@ def by_origin(trials: pl.DataFrame) -> pl.DataFrame:
 
 
 def tasks_figure(trials: pl.DataFrame, tasks: Sequence[TaskResult]) -> Figure:
-    """Draw each trial of the first tasks, by its origin, and the best so far.
-
-    Parameters
-    ----------
-    trials
-        See :func:`with_progress`.
-    tasks
-        The most important first.
-    """
+    """Draw each of :func:`with_progress`'s trials of the first tasks, by origin, and the best."""
     figure, panels = task_panels([task for task in tasks if task.trials])
     for task, axes in panels:
         _draw_task(axes, trials.filter(workload_id=task.workload_id))

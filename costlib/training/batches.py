@@ -1,10 +1,11 @@
-"""A dataset as a stream of arrays, in bounded memory however large it is."""
+"""A dataset as arrays: all of it, or as a stream in bounded memory however large it is."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -67,8 +68,6 @@ def batches(
 
     Parameters
     ----------
-    dataset
-        The dataset.
     only, hardware
         Workload ids and hardware ids to take; all if not given.
     view
@@ -106,6 +105,32 @@ def batches(
             tasks = []
     if tasks:
         yield concatenate(tasks)
+
+
+def assemble(
+    dataset: Dataset,
+    *,
+    only: Chosen = None,
+    hardware: Chosen = None,
+    view: View = "statements",
+    on_progress: Progress = None,
+) -> TrainingData:
+    """Bring the programs that ran, and that this TVM can replay, into arrays.
+
+    For the parameters see :func:`batches`.
+
+    Raises
+    ------
+    DatasetError
+        There is no such program.
+    """
+    parts = list(batches(dataset, only=only, hardware=hardware, view=view, on_progress=on_progress))
+    if not parts:
+        raise DatasetError(
+            f"{dataset.path} holds no measured program of the tasks asked for; "
+            "see `costlib dataset info`"
+        )
+    return concatenate(parts)
 
 
 def concatenate(parts: Iterable[TrainingData]) -> TrainingData:
@@ -189,12 +214,17 @@ def most_frequent_hardware(rows: pl.LazyFrame, hardware: Chosen) -> str | None:
     return None if ranked.is_empty() else str(ranked[0])
 
 
+def workload_rows(dataset: Dataset) -> dict[str, dict[str, Any]]:
+    """Return the rows of a dataset's ``workloads`` by their ids."""
+    rows = dataset.scan("workloads").drop("mod_script").collect()
+    return {row["workload_id"]: row for row in rows.iter_rows(named=True)}
+
+
 def schedule_describer(dataset: Dataset) -> Callable[[str, Hardware, pl.DataFrame], FeatureBatch]:
     """Return what describes a workload's programs by ``sketch_id`` and ``decisions``."""
     sketches = dataset.scan("sketches").select("sketch_id", "instructions").collect()
     instructions = {sketch_id: json.loads(text) for sketch_id, text in sketches.iter_rows()}
-    workloads = dataset.scan("workloads").drop("mod_script").collect()
-    rows = {row["workload_id"]: row for row in workloads.iter_rows(named=True)}
+    rows = workload_rows(dataset)
 
     def describe(workload_id: str, hardware: Hardware, programs: pl.DataFrame) -> FeatureBatch:
         used = {one: instructions[one] for one in programs["sketch_id"].unique()}

@@ -19,8 +19,14 @@ from costlib.errors import DatasetError, InputError
 from costlib.features.build import build_features
 from costlib.models.base import CostModel
 from costlib.models.gbdt import GbdtModel
-from costlib.training.assemble import assemble
-from costlib.training.batches import Chosen, TrainingData, chosen_hardware, measured_rows
+from costlib.training.batches import (
+    Chosen,
+    TrainingData,
+    batches,
+    chosen_hardware,
+    concatenate,
+    measured_rows,
+)
 
 _LOCAL = "local:"
 _SECONDS_TO_ANSWER = 30
@@ -214,18 +220,10 @@ def divided(dataset: Dataset, only: Chosen, hardware: Chosen, count: int) -> lis
     return [share for share in shares if share]
 
 
-def _load(
-    path: str,
-    only: list[str],
-    hardware: Chosen,
-    model: CostModel,
-    prepare: Callable[[Any, TrainingData], Any],
-) -> Share | None:
-    try:
-        data = assemble(Dataset.open(path), only=only, hardware=hardware, view=model.view)
-    except DatasetError:
-        return None
-    if np.bincount(data.groups).max() < 2:
+def _load(path: str, only: list[str], hardware: Chosen, model: Any, prepare: Any) -> Share | None:
+    parts = list(batches(Dataset.open(path), only=only, hardware=hardware, view=model.view))
+    data = concatenate(parts) if parts else None
+    if data is None or np.bincount(data.groups).max() < 2:
         return None
     workloads = {workload_id for workload_id, _ in data.tasks}
     return Share(prepare(model, data), len(data.labels), workloads)

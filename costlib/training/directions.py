@@ -97,16 +97,7 @@ class DirectionMetrics(BaseModel):
 
 
 def direction_data(dataset: Dataset, hardware_id: str, only: Chosen = None) -> DirectionData:
-    """Read the mutation records of one hardware.
-
-    Parameters
-    ----------
-    dataset
-        The dataset.
-    hardware_id
-        One of its hardwares.
-    only
-        Workload ids to take; all if not given.
+    """Read the mutation records of one hardware; ``only`` those of some workloads, by their ids.
 
     Raises
     ------
@@ -138,11 +129,7 @@ def direction_data(dataset: Dataset, hardware_id: str, only: Chosen = None) -> D
 
 
 def fit_directions(
-    dataset: Dataset,
-    *,
-    hardware: Chosen = None,
-    only: Chosen = None,
-    seed: int = 0,
+    dataset: Dataset, *, hardware: Chosen = None, only: Chosen = None, seed: int = 0
 ) -> tuple[DirectionModel, DirectionMetrics] | None:
     """Train on the hardware with the most mutation records, ``None`` if there are too few.
 

@@ -14,11 +14,9 @@ from costlib.models import model_class, training_curve
 from costlib.models.base import CostModel
 from costlib.models.baselines.neural import NeuralModel
 from costlib.models.gbdt import GbdtModel
-from costlib.training.assemble import TrainingData, assemble
-from costlib.training.batches import Chosen, Progress, measured_rows
-from costlib.training.calibration import Calibration, calibrate_pairs
+from costlib.training.batches import Chosen, Progress, TrainingData, assemble, measured_rows
 from costlib.training.cluster import fit_on_cluster
-from costlib.training.metrics import Metrics, evaluate_scores
+from costlib.training.metrics import Calibration, Metrics, calibrate_pairs, evaluate_scores
 from costlib.training.protocol import (
     ProtocolMetrics,
     evaluate_protocol,
@@ -74,8 +72,6 @@ def fit_model(
 
     Parameters
     ----------
-    dataset
-        The dataset.
     kind
         The model, see :func:`costlib.models.model_class`.
     hardware
@@ -171,14 +167,7 @@ def judge_networks(
 ) -> ProtocolMetrics:
     """Judge a model on the networks of a dataset, by the protocol.
 
-    Parameters
-    ----------
-    model
-        The model.
-    held_out
-        The dataset.
-    hardware_id
-        The hardware to judge on; the one with the most measurements if not given.
+    That is on one hardware, the one with the most measurements if none is given.
     """
     hardware_id = hardware_id or most_measured_hardware(held_out)
     data = assemble(held_out, hardware=[hardware_id], view=model.view)

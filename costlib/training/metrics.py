@@ -1,4 +1,4 @@
-"""How well scores rank programs: top-k and pairwise accuracy, within tasks."""
+"""How well scores rank programs within tasks, and whether a model is as sure as it is right."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
-from scipy.special import comb
+from scipy.special import comb, expit
 from scipy.stats import rankdata
+from sklearn.calibration import calibration_curve
 
 from costlib.arrays import Floats, Integers
+
+_BINS = 10
+"""Of pairs, by how sure a model is."""
+
+_MOST_PROGRAMS = 128
+"""Of one task whose pairs are looked at; those of more would crowd out those of the others."""
 
 
 class Metrics(BaseModel):
@@ -48,10 +55,7 @@ class Metrics(BaseModel):
 
 
 def evaluate_scores(
-    scores: Floats,
-    latency_s: Floats,
-    groups: Integers,
-    weights: Sequence[float] | None = None,
+    scores: Floats, latency_s: Floats, groups: Integers, weights: Sequence[float] | None = None
 ) -> Metrics:
     """Compare scores with latencies.
 
@@ -142,3 +146,39 @@ def rank_correlation(scores: Floats, latency_s: Floats) -> float:
     if any(np.ptp(one) == 0 for one in ranks):
         return float("nan")
     return float(np.corrcoef(*ranks)[0, 1])
+
+
+class Calibration(BaseModel):
+    """Pairs of programs of one task, in bins with as many pairs each.
+
+    Attributes
+    ----------
+    expected
+        How probably the one with the higher score is faster, by the logistic function of the
+        scores' difference, which is what ranking losses take them for.
+    observed
+        In which share it was.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    expected: tuple[float, ...]
+    observed: tuple[float, ...]
+
+
+def calibrate_pairs(scores: Floats, latency_s: Floats, groups: Integers) -> Calibration:
+    """Compare the scores' differences with what was measured; see :func:`evaluate_scores`."""
+    gaps, right = [np.zeros(0)], [np.zeros(0, bool)]
+    for group in np.unique(groups):
+        rows = np.flatnonzero(groups == group)[:_MOST_PROGRAMS]
+        one, other = (rows[places] for places in np.triu_indices(len(rows), 1))
+        gap = scores[one] - scores[other]
+        differ = (gap != 0) & (latency_s[one] != latency_s[other])
+        gaps.append(np.abs(gap[differ]))
+        right.append(((gap > 0) == (latency_s[one] < latency_s[other]))[differ])
+    if not sum(map(len, gaps)):
+        return Calibration(expected=(), observed=())
+    observed, expected = calibration_curve(
+        np.concatenate(right), expit(np.concatenate(gaps)), n_bins=_BINS, strategy="quantile"
+    )
+    return Calibration(expected=tuple(expected.tolist()), observed=tuple(observed.tolist()))

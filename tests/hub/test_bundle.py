@@ -14,7 +14,7 @@ from costlib.errors import BundleError, DatasetError, StorageError, UnknownNameE
 from costlib.hub import Bundle, list_bundles, load_pretrained, save_bundle
 from costlib.hub.bundle import MANIFEST
 from costlib.hub.evaluate import evaluate
-from costlib.training.assemble import assemble
+from costlib.training.batches import assemble
 
 
 def test_loading_gives_the_same_scores(bundle: Bundle, dataset: Dataset) -> None:

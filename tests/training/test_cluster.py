@@ -18,12 +18,11 @@ from costlib.generator.sentences import write_down
 from costlib.generator.transformer import GeneratorConfig
 from costlib.hub import load_pretrained
 from costlib.models.baselines.mlp import MlpConfig, MlpModel
-from costlib.models.baselines.neural import NeuralModel
-from costlib.models.baselines.normalisation import measure_columns
+from costlib.models.baselines.neural import NeuralModel, measure_columns
 from costlib.models.baselines.sequence import SequenceModel
 from costlib.models.gbdt import GbdtModel
 from costlib.training import cluster
-from costlib.training.assemble import assemble
+from costlib.training.batches import assemble
 from costlib.training.cluster import connected, fit_on_cluster
 from costlib.training.fit import fit_model
 from costlib.training.metrics import evaluate_scores

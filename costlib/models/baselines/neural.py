@@ -1,4 +1,4 @@
-"""What the neural models share: settings, training, scoring, the files."""
+"""What the neural models share: settings, normalised inputs, training, scoring, the files."""
 
 from __future__ import annotations
 
@@ -16,9 +16,15 @@ from costlib.errors import BundleError
 from costlib.features.batch import FeatureBatch
 from costlib.models import process_group, training_curve
 from costlib.models.base import CostModel, check_training_data, reading
-from costlib.models.baselines.normalisation import CONTEXT, STORES, measure_columns, normalised
 
 Shapes = dict[str, tuple[int, ...]]
+
+_STORES = ("stores.mean", "stores.scale")
+_CONTEXT = ("context.mean", "context.scale")
+"""Names of what is measured of each column, which is saved with the weights."""
+
+_LEAST_DEVIATION = 1e-6
+"""A column that deviates less from its mean is constant and says nothing."""
 
 _WEIGHTS = "weights.safetensors"
 _CONFIG = "config.json"
@@ -157,9 +163,9 @@ class NeuralModel(CostModel, Generic[_Config]):
         with reading(folder, f"{cls.kind} model"):
             model = cls(cls.config_type(**json.loads((folder / _CONFIG).read_text())))
             weights: dict[str, Float32s] = load_file(folder / _WEIGHTS)
-        stores, context = (len(weights.get(names[0], ())) for names in (STORES, CONTEXT))
+        stores, context = (len(weights.get(names[0], ())) for names in (_STORES, _CONTEXT))
         expected = cls.shapes(stores, context, model.config)
-        expected |= dict.fromkeys(STORES, (stores,)) | dict.fromkeys(CONTEXT, (context,))
+        expected |= dict.fromkeys(_STORES, (stores,)) | dict.fromkeys(_CONTEXT, (context,))
         if {name: weight.shape for name, weight in weights.items()} != expected or not all(
             weight.dtype == np.float32 and np.isfinite(weight).all() for weight in weights.values()
         ):
@@ -168,6 +174,31 @@ class NeuralModel(CostModel, Generic[_Config]):
             )
         model._weights = weights
         return model
+
+
+def measure_columns(batch: FeatureBatch) -> dict[str, Float32s]:
+    """Measure the columns of a batch, and of those of the processes that train with this one."""
+    values: dict[str, Float32s] = {}
+    for names, columns in ((_STORES, batch.stores), (_CONTEXT, batch.context)):
+        count = process_group.summed(len(columns))
+        mean = process_group.summed(columns.sum(0, dtype="float64")) / count
+        own = columns.mean(0, dtype="float64")
+        squares = columns.var(0, dtype="float64") + (own - mean) ** 2
+        deviation = np.sqrt(process_group.summed(len(columns) * squares) / count)
+        scale = np.where(
+            deviation > _LEAST_DEVIATION, 1 / np.maximum(deviation, _LEAST_DEVIATION), 0
+        )
+        values |= zip(names, (mean.astype("float32"), scale.astype("float32")), strict=True)
+    return values
+
+
+def normalised(batch: FeatureBatch, values: Mapping[str, Float32s]) -> FeatureBatch:
+    """Bring each column to mean 0 and deviation 1 in what was measured; constant ones to 0."""
+    stores, context = (
+        (columns - values[mean]) * values[scale]
+        for (mean, scale), columns in ((_STORES, batch.stores), (_CONTEXT, batch.context))
+    )
+    return FeatureBatch(stores, batch.offsets, context)
 
 
 def layers(**sizes: tuple[int, int]) -> Shapes:
