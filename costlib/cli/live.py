@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group
 from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from costlib.cli.output import milliseconds, side_console
+from costlib.cli.output import milliseconds, progress_on, side_console
 
 if TYPE_CHECKING:
     from costlib.tuning.progress import TuneProgress
@@ -26,10 +25,7 @@ def live_tuning() -> Iterator[Callable[[TuneProgress], None]]:
     Yields what takes up the run's state. On a pipe, each new stage is printed as a line.
     """
     console = side_console()
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-    )  # fmt: skip
-    bar = Progress(*columns, console=console)
+    bar = progress_on(console)
     line = bar.add_task("starting", total=None)
     live = Live(bar, console=console, refresh_per_second=4)
     stage = ""

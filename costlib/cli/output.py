@@ -13,6 +13,7 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress, ProgressColumn
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value on stdout, for machines.")]
 
@@ -61,29 +62,24 @@ def milliseconds(seconds: float | None) -> str:
     return "-" if seconds is None else f"{seconds * 1e3:.3f} ms"
 
 
+def progress_on(console: Console, *columns: ProgressColumn, disable: bool = False) -> Progress:
+    """Return bars that tell what is done, how much of all, and the time it took."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    text = TextColumn("{task.description}")
+    common = (text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*common, *columns, console=console, disable=disable)
+
+
 @contextmanager
 def progress_bar(description: str) -> Iterator[Callable[..., None]]:
     """Show a progress bar with an estimate of the time left, on stderr if that is a terminal.
 
     Yields what changes it: ``completed``, ``total``, ``description``, see rich's ``Progress``.
     """
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import TimeRemainingColumn
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
     console = side_console()
     disable = console.quiet or not console.is_terminal
-    with Progress(*columns, console=console, disable=disable) as progress:
+    with progress_on(console, TimeRemainingColumn(), disable=disable) as progress:
         yield partial(progress.update, progress.add_task(description, total=None))

@@ -1,4 +1,4 @@
-"""A picture of what a dataset covers."""
+"""What a dataset covers: its picture and its page."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from matplotlib.ticker import MaxNLocator
 
 from costlib.data import coverage
 from costlib.data.dataset import Dataset
+from costlib.data.summary import summarize
 from costlib.errors import InputError
 from costlib.files import storage_errors
 from costlib.report.figures import shortened
+from costlib.report.page import Page, Picture, Section, Table
 
-_OPERATORS = 20
+_MOST_OPERATORS = 20
 """Operators with a bar of their own."""
 
 _LABEL_LENGTH = 34
@@ -75,12 +77,12 @@ def coverage_figure(dataset: Dataset) -> Figure:
 
 
 def _draw_operators(axes: Axes, operators: pl.DataFrame) -> None:
-    shown = operators.head(_OPERATORS)
+    shown = operators.head(_MOST_OPERATORS)
     labels = [shortened(name, _LABEL_LENGTH) for name in shown["operator"]]
     counts = shown["tasks"].to_list()
-    if len(operators) > _OPERATORS:
-        labels.append(f"{len(operators) - _OPERATORS} others")
-        counts.append(int(operators["tasks"].tail(-_OPERATORS).sum()))
+    if len(operators) > _MOST_OPERATORS:
+        labels.append(f"{len(operators) - _MOST_OPERATORS} others")
+        counts.append(int(operators["tasks"].tail(-_MOST_OPERATORS).sum()))
     _draw_bars(axes, labels, counts)
     axes.margins(x=0.12, y=0.01)
     axes.set(title="tasks by operator", xlabel="tasks")
@@ -137,3 +139,59 @@ def _draw_best_so_far(axes: Axes, shares: pl.DataFrame) -> None:
         ylim=(0, 1.03),
     )
     axes.legend(frameon=False, loc="lower right", fontsize=8)
+
+
+def dataset_report(dataset: Dataset) -> Page:
+    """Describe what a dataset covers.
+
+    Raises
+    ------
+    InputError
+        It holds no measurements.
+    """
+    summary = summarize(dataset)
+    figure = coverage_figure(dataset)
+    operators = coverage.by_operator(dataset)
+    return Page(
+        title=f"Dataset {dataset.path.resolve().name}",
+        text="Held-out tasks are counted apart and are in no table or picture.",
+        facts=[
+            ("measurements", f"{summary.measurements:,}"),
+            ("tasks", f"{summary.tasks:,}"),
+            ("programs", f"{summary.programs:,}"),
+            ("hardware", str(len(summary.hardware))),
+            ("held-out measurements", f"{summary.heldout_measurements:,}"),
+            ("programs mutated", f"{summary.mutation_parents:,}"),
+        ],
+        sections=[
+            Section("Coverage", parts=[Picture("coverage", "what the dataset covers", figure)]),
+            Section("Hardware", parts=[Table(_HARDWARE, coverage.by_hardware(dataset).rows())]),
+            Section(
+                "Operators",
+                "Latencies are of the best program of a task; the ratio is the median of all "
+                "programs' latencies to the best of their task.",
+                [Table(_OPERATORS, [_operator_row(row) for row in operators.to_dicts()])],
+            ),
+            Section(
+                "Networks",
+                parts=[Table(("network", ">tasks"), list(summary.tasks_by_network.items()))],
+            ),
+            Section("Failures", parts=[Table(_FAILURES, coverage.failures(dataset).rows())]),
+        ],
+    )
+
+
+_HARDWARE = ("hardware", ">programs", ">failed", ">tasks", "from", "to")
+_OPERATORS = ("operator", ">tasks", ">programs", ">failed", ">fastest", ">slowest", ">median ratio")
+_FAILURES = ("status", ">programs", "most frequent error")
+
+
+def _operator_row(row: dict[str, Any]) -> list[str]:
+    counts = [str(row[name]) for name in ("tasks", "programs", "failed")]
+    ratio = row["median_ratio"]
+    latencies = [_us(row["best_s"]), _us(row["worst_s"])]
+    return [row["operator"], *counts, *latencies, "-" if ratio is None else f"{ratio:.2f}"]
+
+
+def _us(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds * 1e6:,.1f} µs"

@@ -93,11 +93,9 @@ class _Judged:
 
 def network_weights(dataset: Dataset) -> dict[str, dict[str, int]]:
     """Return for each network how often it calls each of its tunable workloads."""
-    weights: dict[str, dict[str, int]] = {}
     rows = dataset.scan("networks").sort("network").collect()
-    for network, workload_id, weight in rows.iter_rows():
-        weights.setdefault(network, {})[workload_id] = weight
-    return weights
+    parts = rows.partition_by("network", maintain_order=True, as_dict=True, include_key=False)
+    return {network: dict(calls.iter_rows()) for (network,), calls in parts.items()}
 
 
 def evaluate_protocol(
