@@ -99,7 +99,7 @@ def centred(values: Floats, groups: Integers) -> Floats:
 
 @contextmanager
 def reading(folder: Path, what: str) -> Iterator[None]:
-    """Turn what the body makes of damaged files into a :class:`BundleError`: there is no such."""
+    """Raise :class:`BundleError` where the body cannot read a folder: it holds no ``what``."""
     try:
         yield
     except BundleError:

@@ -17,7 +17,7 @@ def panels(
     count: int, columns: int, width: float, height: float, *, sharey: bool = False
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure of panels, so many beside one another, each of so many inches."""
-    rows = -(-count // columns)
+    rows = max(1, -(-count // columns))
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
     every = figure.subplots(rows, columns, squeeze=False, sharey=sharey).ravel()
     for axes in every:
@@ -30,13 +30,14 @@ def panels(
 def task_panels(tasks: Sequence[TaskResult]) -> tuple[Figure, list[tuple[TaskResult, Axes]]]:
     """Return a figure with panels for the latencies of the first tasks, trial by trial."""
     shown = tasks[:_TASKS]
-    figure, each = panels(max(len(shown), 1), min(3, max(len(shown), 1)), 3.2, 2.6)
-    for task, axes in zip(shown, each, strict=False):
+    figure, each = panels(len(shown), min(3, max(len(shown), 1)), 3.2, 2.6)
+    pairs = list(zip(shown, each, strict=True))
+    for task, axes in pairs:
         axes.set_title(shortened(task.name, 36), fontsize=8)
         axes.set(xlabel="trial", yscale="log")
         axes.yaxis.set_major_formatter("{x:g}")
         axes.tick_params(labelsize=7, which="both")
-    return figure, list(zip(shown, each, strict=False))
+    return figure, pairs
 
 
 def legend_below(figure: Figure, columns: int) -> None:
