@@ -8,22 +8,16 @@ from typing import Annotated
 import typer
 
 from costlib import __version__
-from costlib.cli import (
-    collect,
-    dataset,
-    doctor,
-    export,
-    generate,
-    hardware,
-    import_,
-    models,
-    refine,
-    report,
-    serve,
-    tasks,
-    train,
-    tune,
-)
+from costlib.cli import dataset
+from costlib.cli.collect import collect, refine
+from costlib.cli.generate import generate
+from costlib.cli.logs import export, import_
+from costlib.cli.machine import doctor, hardware, serve
+from costlib.cli.models import models, publish
+from costlib.cli.report import report
+from costlib.cli.tasks import tasks
+from costlib.cli.train import evaluate, train
+from costlib.cli.tune import tune
 from costlib.errors import CostlibError, DatasetError, InputError, StorageError
 
 _log = logging.getLogger("costlib")
@@ -36,22 +30,12 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("doctor")(doctor.doctor)
-app.command("hardware")(hardware.hardware)
-app.command("tasks")(tasks.tasks)
-app.command("collect")(collect.collect)
 app.add_typer(dataset.app, name="dataset")
-app.command("serve")(serve.serve)
-app.command("import")(import_.import_)
-app.command("export")(export.export)
-app.command("train")(train.train)
-app.command("evaluate")(train.evaluate)
-app.command("models")(models.models)
-app.command("publish")(models.publish)
-app.command("generate")(generate.generate)
-app.command("refine")(refine.refine)
-app.command("tune")(tune.tune)
-app.command("report")(report.report)
+for command in (
+    doctor, hardware, tasks, collect, serve, import_, export, train, evaluate, models, publish,
+    generate, refine, tune, report,
+):  # fmt: skip
+    app.command(command.__name__.strip("_"))(command)
 
 
 def _print_version(wanted: bool) -> None:

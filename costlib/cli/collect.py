@@ -1,26 +1,28 @@
-"""``costlib collect``."""
+"""``costlib collect`` and ``costlib refine``: measuring into a dataset."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from costlib.cli.options import Cores, Key, Mcpu, Seed, Target, TrackerAddress, chosen_fleet
-from costlib.cli.output import Json, print_json, progress_bar
+from costlib.cli.output import Json, print_result, progress_bar
+from costlib.errors import InputError
 
 if TYPE_CHECKING:
-    from costlib.collecting.plan import CollectionPlan, HardwarePlan
+    from costlib.collecting.plan import CollectionPlan
     from costlib.collecting.planned import PlanProgress
+    from costlib.collecting.refine import RefineProgress
+
+_SOURCES = typer.Argument(help="Networks, operators (quoted) or files, as for `costlib tasks`.")
 
 
 def collect(
     out: Annotated[Path, typer.Option(help="The dataset's folder; made if it does not exist.")],
-    sources: Annotated[
-        list[str] | None,
-        typer.Argument(help="Networks, operators (quoted) or files, as for `costlib tasks`."),
-    ] = None,
+    sources: Annotated[list[str] | None, _SOURCES] = None,
     plan: Annotated[
         Path | None, typer.Option(help="A TOML file that says what to collect, instead of SOURCES.")
     ] = None,
@@ -45,67 +47,117 @@ def collect(
 
     Example: `costlib collect --plan plan.toml --out my-data --minutes 60`
     """
-    from costlib.collecting.plan import HardwarePlan
+    from costlib.collecting.plan import load_plan
     from costlib.collecting.planned import collect_plan
     from costlib.data.card import write_card
     from costlib.data.summary import summarize
     from costlib.measure.config import MeasureConfig
 
-    code = HardwarePlan(target=target, mcpu=mcpu, cores=cores)
-    wanted = _plan(sources, plan, programs=programs, seed=seed, code=code)
+    if (plan is None) == (not sources):
+        raise InputError("name either networks and operators to collect from, or a --plan")
+    wanted = (
+        _plan_of(sources or (), programs, seed, target, mcpu, cores)
+        if plan is None
+        else load_plan(plan)
+    )
     if minutes is not None:
         wanted = wanted.model_copy(update={"minutes": minutes})
-    with chosen_fleet(tracker, key) as fleet, progress_bar("collecting") as (bar, line):
+    with chosen_fleet(tracker, key) as fleet, progress_bar("collecting") as bar:
 
         def show(progress: PlanProgress) -> None:
             step = f"{progress.step}/{progress.steps} " if progress.steps > 1 else ""
-            bar.update(
-                line,
+            bar(
                 completed=progress.done,
                 total=progress.total,
                 description=f"{step}{progress.what} {progress.task}",
             )
 
         dataset = collect_plan(
-            wanted,
-            out,
-            config=MeasureConfig(check_output=check),
-            fleet=fleet,
-            on_progress=show,
+            wanted, out, config=MeasureConfig(check_output=check), fleet=fleet, on_progress=show
         )
     held_out = dataset.held_out()
     for written in (dataset, held_out):
         if written is not None:
             write_card(written)
     summary = summarize(dataset)
-    if as_json:
-        print_json(summary.model_dump(mode="json"))
-    else:
-        typer.echo(f"{out}: {summary.measurements} measurements of {summary.tasks} tasks")
+    text = f"{out}: {summary.measurements} measurements of {summary.tasks} tasks"
+    print_result(summary, as_json, text)
 
 
-def _plan(
-    sources: list[str] | None,
-    file: Path | None,
-    *,
+def refine(
+    sources: Annotated[list[str], _SOURCES],
+    out: Annotated[Path, typer.Option(help="The refined bundle's folder.")],
+    data: Annotated[Path, typer.Option(help="A dataset of its own for what is measured.")],
+    pretrained: Annotated[
+        str, typer.Option(help="A bundle with a generator: a name, a folder, or an address.")
+    ] = "cpu-gbdt",
+    rounds: Annotated[int, typer.Option(help="How often to write, measure and learn.")] = 3,
+    programs: Annotated[int, typer.Option(help="Programs of each task in a round.")] = 16,
+    epochs: Annotated[int, typer.Option(help="Passes over all that was measured, a round.")] = 1,
+    seed: Seed = 0,
+    target: Target = "cpu",
+    mcpu: Mcpu = None,
+    cores: Cores = None,
+    tracker: TrackerAddress = None,
+    key: Key = None,
+    as_json: Json = False,
+) -> None:
+    """Let a bundle's generator write programs, measure them and learn; called again, it goes on.
+
+    Example: `costlib refine resnet_18 --data written --out refined --rounds 3`
+    """
+    from costlib.collecting.refine import refine as run
+    from costlib.hub import load_pretrained
+
+    plan = _plan_of(sources, programs, seed, target, mcpu, cores)
+    _check_at_least_one("--epochs", epochs)
+    with chosen_fleet(tracker, key) as fleet, progress_bar("refining") as bar:
+
+        def show(progress: RefineProgress) -> None:
+            bar(
+                completed=progress.done,
+                total=progress.total,
+                description=f"{progress.number}/{progress.rounds} {progress.what}",
+            )
+
+        bundle = run(
+            load_pretrained(pretrained),
+            plan,
+            data,
+            out,
+            rounds=rounds,
+            epochs=epochs,
+            fleet=fleet,
+            on_progress=show,
+        )
+    done = bundle.manifest.metrics["refined_rounds"]
+    print_result(
+        {"bundle": bundle.path, "rounds": done}, as_json, f"{out}: refined in {done} rounds"
+    )
+
+
+def _plan_of(
+    sources: Sequence[str],
     programs: int,
     seed: int,
-    code: HardwarePlan,
+    target: str,
+    mcpu: str | None,
+    cores: int | None,
 ) -> CollectionPlan:
-    """Read the plan, or make one from the other options."""
-    from costlib.collecting.plan import CollectionPlan, load_plan
-    from costlib.errors import InputError
+    """Make a plan of the options."""
+    from costlib.collecting.plan import CollectionPlan, HardwarePlan
 
-    if (file is None) == (not sources):
-        raise InputError("name either networks and operators to collect from, or a --plan")
-    if file is not None:
-        return load_plan(file)
-    if programs < 1:
-        raise InputError(f"--programs is {programs}; it must be at least 1")
+    _check_at_least_one("--programs", programs)
     return CollectionPlan(
-        sources=tuple(sources or ()),
+        sources=tuple(sources),
         programs_per_task=programs,
         min_flops=0,
         seed=seed,
-        hardware=(code,),
+        hardware=(HardwarePlan(target=target, mcpu=mcpu, cores=cores),),
     )
+
+
+def _check_at_least_one(option: str, value: int) -> None:
+    """Refuse an option's number if it is below 1."""
+    if value < 1:
+        raise InputError(f"{option} is {value}; it must be at least 1")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from costlib.cli.options import Seed
-from costlib.cli.output import Json, milliseconds, print_json, print_table
+from costlib.cli.output import Json, milliseconds, print_json, print_result, print_table
 
 if TYPE_CHECKING:
     from costlib.data.dataset import Dataset
@@ -46,7 +46,7 @@ def info(
         draw_coverage(dataset, plot)
     summary = summarize(dataset)
     if as_json:
-        print_json(summary.model_dump(mode="json"))
+        print_json(summary)
         return
     _print_counts(summary)
     _print_coverage(dataset)
@@ -64,12 +64,9 @@ def verify(path: Place, as_json: Json = False) -> None:
     from costlib.data.verify import verify as check
 
     problems = check(Dataset.open(path))
-    if as_json:
-        print_json([problem.model_dump(mode="json") for problem in problems])
-    else:
-        for problem in problems:
-            typer.echo(f"{problem.file}: {problem.what}; {problem.mend}")
-        typer.echo(f"{path}: {len(problems) or 'no'} problem{'s' * (len(problems) != 1)}")
+    lines = [f"{problem.file}: {problem.what}; {problem.mend}" for problem in problems]
+    lines.append(f"{path}: {len(problems) or 'no'} problem{'s' * (len(problems) != 1)}")
+    print_result(problems, as_json, "\n".join(lines))
     raise typer.Exit(1 if problems else 0)
 
 
@@ -89,15 +86,13 @@ def merge(
 
     done = run(paths, out)
     write_card(Dataset.open(out))
-    if as_json:
-        print_json(done.model_dump(mode="json"))
-        return
-    typer.echo(
+    text = (
         f"{out}: {done.measurements:,} measurements added, {done.heldout_measurements:,} of "
         f"held-out tasks, {done.repeated:,} were there already, {done.corrected:,} corrected anew"
     )
     if done.left_out:
-        typer.echo(f"{len(done.left_out)} tasks are kept as held out only")
+        text += f"\n{len(done.left_out)} tasks are kept as held out only"
+    print_result(done, as_json, text)
 
 
 @app.command("compact")
@@ -113,13 +108,11 @@ def compact(path: Folder, as_json: Json = False) -> None:
     dataset = Dataset.create(Dataset.open(path).path)
     done = run(dataset)
     write_card(dataset)
-    if as_json:
-        print_json(done.model_dump(mode="json"))
-    else:
-        typer.echo(
-            f"{path}: {done.parts_before} parts of {done.bytes_before:,} bytes became "
-            f"{done.parts_after} of {done.bytes_after:,}"
-        )
+    text = (
+        f"{path}: {done.parts_before} parts of {done.bytes_before:,} bytes became "
+        f"{done.parts_after} of {done.bytes_after:,}"
+    )
+    print_result(done, as_json, text)
 
 
 @app.command("sample")
@@ -146,10 +139,8 @@ def sample(
     smaller = run(path, out, programs_per_task, tasks, seed)
     write_card(smaller)
     summary = summarize(smaller)
-    if as_json:
-        print_json(summary.model_dump(mode="json"))
-    else:
-        typer.echo(f"{out}: {summary.measurements:,} measurements of {summary.tasks:,} tasks")
+    text = f"{out}: {summary.measurements:,} measurements of {summary.tasks:,} tasks"
+    print_result(summary, as_json, text)
 
 
 def _print_counts(summary: DatasetSummary) -> None:
@@ -184,21 +175,10 @@ def _print_coverage(dataset: Dataset) -> None:
     operators = coverage.by_operator(dataset)
     print_table(
         "operators: best latency of the fastest and the slowest task, median latency / best",
-        [
-            "operator",
-            ">tasks",
-            ">programs",
-            ">failed",
-            ">fastest",
-            ">slowest",
-            ">spread",
-        ],
+        ["operator", ">tasks", ">programs", ">failed", ">fastest", ">slowest", ">spread"],
         (
             (
-                row["operator"],
-                row["tasks"],
-                row["programs"],
-                row["failed"],
+                *(row[name] for name in ("operator", "tasks", "programs", "failed")),
                 milliseconds(row["best_s"]),
                 milliseconds(row["worst_s"]),
                 "-" if row["median_ratio"] is None else f"{row['median_ratio']:.2f}",

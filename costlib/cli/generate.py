@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from costlib.cli.options import Cores, Mcpu, Seed, local_hardware
+from costlib.cli.options import Cores, Mcpu, Seed, chosen_hardware
 from costlib.cli.output import Json, print_json, print_table
 
 
@@ -41,7 +41,7 @@ def generate(
         source,
         bundle.require_generator(),
         bundle.statement_model(),
-        local_hardware(mcpu, cores),
+        chosen_hardware("cpu", mcpu, cores),
         count,
         draft=bundle.draft,
         seed=seed,
@@ -50,7 +50,7 @@ def generate(
     if found.notice:
         typer.echo(f"costlib: {found.notice}", err=True)
     if as_json:
-        print_json(found.model_dump(mode="json"))
+        print_json(found)
         return
     rows = [
         (number, f"{program.score:.3f}", program.origin, program.sketch_id[:8], program.decisions)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
 
 from rich.console import Group
 from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from costlib.cli.output import milliseconds, side_console
+from costlib.cli.output import milliseconds, progress_on, side_console
 
 if TYPE_CHECKING:
     from costlib.tuning.progress import TuneProgress
@@ -17,42 +18,29 @@ if TYPE_CHECKING:
 _ROWS = 16
 
 
-class LiveTuning:
-    """Shows the stage, the trials done and each task's best latency while a run goes on."""
+@contextmanager
+def live_tuning() -> Iterator[Callable[[TuneProgress], None]]:
+    """Show the stage, the trials done and each task's best latency while a run goes on.
 
-    def __init__(self) -> None:
-        self._console = side_console()
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=self._console,
-        )
-        self._line = self._bar.add_task("starting", total=None)
-        self._live = Live(self._bar, console=self._console, refresh_per_second=4)
-        self._stage = ""
+    Yields what takes up the run's state. On a pipe, each new stage is printed as a line.
+    """
+    console = side_console()
+    bar = progress_on(console)
+    line = bar.add_task("starting", total=None)
+    live = Live(bar, console=console, refresh_per_second=4)
+    stage = ""
 
-    def __enter__(self) -> Self:
-        if self._console.is_terminal:
-            self._live.start()
-        return self
+    def show(progress: TuneProgress) -> None:
+        nonlocal stage
+        done, total = progress.trials, progress.total
+        bar.update(line, description=progress.stage, completed=done, total=total)
+        live.update(Group(bar, _table(progress)))
+        if not console.is_terminal and progress.stage != stage:
+            console.print(f"[{progress.elapsed_s:6.1f} s] {progress.stage}", markup=False)
+        stage = progress.stage
 
-    def __exit__(self, *_: object) -> None:
-        self._live.stop()
-
-    def show(self, progress: TuneProgress) -> None:
-        """Take up the run's state; on a pipe, print each new stage as a line."""
-        self._bar.update(
-            self._line,
-            description=progress.stage,
-            completed=progress.trials,
-            total=progress.total,
-        )
-        self._live.update(Group(self._bar, _table(progress)))
-        if not self._console.is_terminal and progress.stage != self._stage:
-            self._console.print(f"[{progress.elapsed_s:6.1f} s] {progress.stage}", markup=False)
-        self._stage = progress.stage
+    with live if console.is_terminal else nullcontext():
+        yield show
 
 
 def _table(progress: TuneProgress) -> Table:

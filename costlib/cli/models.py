@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from costlib.cli.output import Json, print_json, print_table
+from costlib.cli.output import Json, print_json, print_result, print_table
 
 
 def models(
@@ -22,7 +22,7 @@ def models(
 
     manifests = [Bundle.load(path).manifest for path in list_bundles(pattern).values()]
     if as_json:
-        print_json([manifest.model_dump(mode="json") for manifest in manifests])
+        print_json(manifests)
         return
     rows = [
         (
@@ -66,7 +66,4 @@ def publish(
     else:
         kind, use = "bundle", "costlib tune NETWORK --pretrained"
         address = publish_bundle(load_pretrained(what), to)
-    if as_json:
-        print_json({kind: address})
-    else:
-        typer.echo(f"published; `{use} {address}` loads it")
+    print_result({kind: address}, as_json, f"published; `{use} {address}` loads it")

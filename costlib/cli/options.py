@@ -79,8 +79,3 @@ def chosen_hardware(target: str, mcpu: str | None, cores: int | None) -> Hardwar
     from costlib.hardware import find_hardware
 
     return find_hardware(target, mcpu=mcpu, num_cores=cores)
-
-
-def local_hardware(mcpu: str | None, cores: int | None) -> Hardware:
-    """Describe this machine's CPU with the options given."""
-    return chosen_hardware("cpu", mcpu, cores)

@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress, ProgressColumn
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value on stdout, for machines.")]
 
 
 def print_json(value: Any) -> None:
-    """Print a value as one line of JSON."""
-    typer.echo(json.dumps(value, default=str))
+    """Print a value, which may hold pydantic models, as one line of JSON."""
+    typer.echo(json.dumps(value, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    return value.model_dump(mode="json") if hasattr(value, "model_dump") else str(value)
+
+
+def print_result(value: Any, as_json: bool, text: str) -> None:
+    """Print what a command has done: a value for machines, a line of text for people."""
+    if as_json:
+        print_json(value)
+    else:
+        typer.echo(text)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -29,8 +42,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
 
     table = Table(title=title, title_justify="left")
     for column in columns:
-        right = column.startswith(">")
-        justify: Literal["left", "right"] = "right" if right else "left"
+        justify: Literal["left", "right"] = "right" if column.startswith(">") else "left"
         table.add_column(column.removeprefix(">"), justify=justify, overflow="fold")
     for row in rows:
         table.add_row(*map(str, row))
@@ -50,26 +62,24 @@ def milliseconds(seconds: float | None) -> str:
     return "-" if seconds is None else f"{seconds * 1e3:.3f} ms"
 
 
-@contextmanager
-def progress_bar(description: str) -> Iterator[tuple[Progress, TaskID]]:
-    """Show a progress bar with an estimate of the time left, on stderr if that is a terminal."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+def progress_on(console: Console, *columns: ProgressColumn, disable: bool = False) -> Progress:
+    """Return bars that tell what is done, how much of all, and the time it took."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
+    text = TextColumn("{task.description}")
+    common = (text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*common, *columns, console=console, disable=disable)
+
+
+@contextmanager
+def progress_bar(description: str) -> Iterator[Callable[..., None]]:
+    """Show a progress bar with an estimate of the time left, on stderr if that is a terminal.
+
+    Yields what changes it: ``completed``, ``total``, ``description``, see rich's ``Progress``.
+    """
+    from rich.progress import TimeRemainingColumn
+
     console = side_console()
     disable = console.quiet or not console.is_terminal
-    with Progress(*columns, console=console, disable=disable) as progress:
-        yield progress, progress.add_task(description, total=None)
+    with progress_on(console, TimeRemainingColumn(), disable=disable) as progress:
+        yield partial(progress.update, progress.add_task(description, total=None))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from costlib.cli.output import Json, print_json
+from costlib.cli.output import Json, print_result
 
 
 def report(
@@ -34,7 +34,4 @@ def report(
     page = describe(target, against)
     save_page(page, out)
     pictures = save_pictures(page, figures) if figures is not None else []
-    if as_json:
-        print_json({"page": str(out), "figures": [str(file) for file in pictures]})
-    else:
-        typer.echo(f"written: {out}")
+    print_result({"page": out, "figures": pictures}, as_json, f"written: {out}")

@@ -40,16 +40,12 @@ def tasks(
         keys = ("workload_id", "name", "weight", "flops", "arguments")
         print_json([{key: getattr(task, key) for key in keys} for task in found])
         return
-    rows = [
-        (task.name, task.weight, f"{task.flops / 1e6:.2f}", _shapes(task), task.workload_id)
-        for task in found
-    ]
+    rows = []
+    for task in found:
+        shapes = ", ".join("x".join(map(str, shape)) for _, shape in task.arguments)
+        flops = f"{task.flops / 1e6:.2f}"
+        rows.append((task.name, task.weight, flops, shapes, task.workload_id))
     print_table(f"tasks of {source}", ["task", ">weight", ">MFLOP", "shapes", "workload_id"], rows)
-
-
-def _shapes(task: object) -> str:
-    arguments = task.arguments  # type: ignore[attr-defined]
-    return ", ".join("x".join(map(str, shape)) for _, shape in arguments)
 
 
 def _list_sources(as_json: bool) -> None:

@@ -59,11 +59,7 @@ def train(
         if generator_width < 32 or generator_width % 32:
             raise InputError(f"--generator-width is {generator_width}; give a multiple of 32")
         generator = GeneratorConfig(epochs=generator_epochs, width=generator_width)
-    with event_file(tensorboard) as events, progress_bar("training") as (bar, line):
-
-        def show(done: int, total: int) -> None:
-            bar.update(line, completed=done, total=total)
-
+    with event_file(tensorboard) as events, progress_bar("training") as bar:
         with nullcontext() if events is None else listening(events.tell):
             bundle = run(
                 dataset,
@@ -75,7 +71,7 @@ def train(
                 generator=generator,
                 generator_from=generator_from,
                 cluster=cluster,
-                on_progress=show,
+                on_progress=lambda done, total: bar(completed=done, total=total),
             )
         if events is not None:
             events.metrics(bundle.manifest.metrics)
@@ -94,8 +90,7 @@ def evaluate(
         str | None, typer.Option(help="Id of the hardware to judge held-out networks on.")
     ] = None,
     everything: Annotated[
-        bool,
-        typer.Option("--all", help="Judge on all tasks, not only those kept out of training."),
+        bool, typer.Option("--all", help="Judge on all tasks, not only those kept out of training.")
     ] = False,
     as_json: Json = False,
 ) -> None:

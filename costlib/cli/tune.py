@@ -15,8 +15,8 @@ from costlib.cli.options import (
     Seed,
     TrackerAddress,
     chosen_fleet,
+    chosen_hardware,
     event_file,
-    local_hardware,
 )
 from costlib.cli.output import Json, milliseconds, print_json, print_table
 from costlib.errors import InputError
@@ -74,7 +74,7 @@ def tune(
 
     Example: `costlib tune bert_tiny --trials 64 --out runs/bert_tiny`
     """
-    from costlib.cli.live import LiveTuning
+    from costlib.cli.live import live_tuning
     from costlib.report.curve import draw_curve
     from costlib.tuning.config import TuneConfig
     from costlib.tuning.tune import tune as run
@@ -89,11 +89,11 @@ def tune(
     with (
         chosen_fleet(tracker, key) as fleet,
         event_file(tensorboard) as events,
-        LiveTuning() as live,
+        live_tuning() as live,
     ):
 
         def show(progress: TuneProgress) -> None:
-            live.show(progress)
+            live(progress)
             if events is not None:
                 events.tuning(progress)
 
@@ -103,7 +103,7 @@ def tune(
             trials=trials,
             minutes=minutes,
             bundle=pretrained,
-            hardware=None if fleet else local_hardware(mcpu, cores),
+            hardware=None if fleet else chosen_hardware("cpu", mcpu, cores),
             seed=seed,
             resume=resume,
             config=config,

@@ -1,10 +1,10 @@
-"""A generator trained on a dataset's programs and on imagined ones."""
+"""A generator trained on a dataset's programs and on imagined ones, here or on a Dask cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 from costlib.data.dataset import Dataset
 from costlib.features.version import LANGUAGE_VERSION
@@ -14,19 +14,22 @@ from costlib.generator.sentences import write_down
 from costlib.generator.transformer import GeneratorConfig
 from costlib.models import process_group, training_curve
 from costlib.models.base import CostModel
+from costlib.training.batches import Chosen, Progress
+from costlib.training.cluster import shares_of_workers
+from costlib.training.ranks import together
 
 
 def fit_generator(
     dataset: Dataset,
     *,
-    only: Collection[str] | None = None,
-    hardware: Collection[str] | None = None,
+    only: Chosen = None,
+    hardware: Chosen = None,
     config: GeneratorConfig | None = None,
     start: Generator | None = None,
     teacher: CostModel | None = None,
     seed: int = 0,
     checkpoints: Path | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: Progress = None,
 ) -> Generator:
     """Train a generator on a dataset's good programs and on others that nobody measured.
 
@@ -79,3 +82,20 @@ def fit_generator(
         on_progress=note,
     )
     return model
+
+
+def fit_generator_in_ranks(
+    client: Any, dataset: Dataset, *, only: Chosen = None, hardware: Chosen = None, **settings: Any
+) -> Generator:
+    """Train a generator on all workers of a cluster, without checkpoints.
+
+    See :func:`fit_generator` for the ``settings``.
+    """
+    shares = shares_of_workers(client, dataset, only, hardware)
+    path = str(dataset.path.resolve())
+    model: Generator = together(client, shares, _fit_share, path, settings | {"hardware": hardware})
+    return model
+
+
+def _fit_share(share: list[str], path: str, settings: dict[str, Any]) -> Generator:
+    return fit_generator(Dataset.open(path), only=share, **settings)

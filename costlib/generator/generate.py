@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from costlib.errors import InputError
 from costlib.features.task_encoder import TaskEncoder
+from costlib.frozen import Frozen
 from costlib.generator.model import Generator
 from costlib.generator.writer import Writer
 from costlib.hardware import Hardware
@@ -36,10 +36,8 @@ _LOWERED = 16
 """Of those, so many are lowered."""
 
 
-class RankedProgram(BaseModel):
+class RankedProgram(Frozen):
     """A program, whether it was written or drawn at random, and the cost model's score."""
-
-    model_config = ConfigDict(frozen=True)
 
     program_id: str
     sketch_id: str
@@ -48,7 +46,7 @@ class RankedProgram(BaseModel):
     score: float
 
 
-class Generated(BaseModel):
+class Generated(Frozen):
     """What was written for a task, or drawn at random.
 
     Attributes
@@ -65,8 +63,6 @@ class Generated(BaseModel):
     notice
         Why programs that should have been written were drawn at random.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     task: str
     workload_id: str

@@ -35,22 +35,6 @@ class Programs:
     latency_s: Floats
 
 
-@dataclass(frozen=True)
-class Imagined:
-    """What became of the programs of a task.
-
-    Attributes
-    ----------
-    programs
-        By sketch, the best first.
-    slope
-        By how much the logarithm of the latency changes with the model's score, at most 0.
-    """
-
-    programs: dict[str, Programs]
-    slope: float
-
-
 class Judge:
     """What a model of schedules thinks of a task's programs, and which it likes best.
 
@@ -100,48 +84,48 @@ class Judge:
             for sketch_id, pool in self._pools.items()
         }
 
+    def imagine(
+        self,
+        measured: Mapping[str, Programs],
+        good: int,
+        random: int,
+        rng: np.random.Generator,
+        slope: float = -1.0,
+    ) -> tuple[dict[str, Programs], float]:
+        """Let the programs of the task evolve; return the best and others.
 
-def imagine(
-    judge: Judge,
-    vectors: Mapping[str, DecisionVectors],
-    measured: Mapping[str, Programs],
-    good: int,
-    random: int,
-    rng: np.random.Generator,
-    slope: float = -1.0,
-) -> Imagined:
-    """Let the programs of a task evolve; return the best and others.
+        Parameters
+        ----------
+        measured
+            The measured programs of each sketch, by its id. If there are none, latencies are those
+            relative to a program of score 0.
+        good, random
+            How many of the best of each sketch, and how many that are drawn at random.
+        rng
+            Decides how they evolve.
+        slope
+            Of a task without measured programs.
 
-    Parameters
-    ----------
-    judge
-        Of the task.
-    vectors, measured
-        The decisions of each sketch, by its id, and its measured programs. If there are none,
-        latencies are those relative to a program of score 0.
-    good
-        How many of the best of each sketch.
-    random
-        How many of each sketch that are drawn at random.
-    rng
-        Decides how they evolve.
-    slope
-        Of a task without measured programs.
-    """
-    known = {name: judge.scores(name, p.vectors) for name, p in measured.items() if len(p.vectors)}
-    at_zero = 0.0
-    if known:
-        slope, at_zero = _latency_by_score(
-            np.concatenate(list(known.values())),
-            np.log(np.concatenate([measured[name].latency_s for name in known])),
-        )
-    found = {}
-    for name, (rows, scores) in judge.evolved(rng).items():
-        drawn = vectors[name].random(random, rng)
-        both = np.concatenate([rows[:good], drawn])
-        expected = np.concatenate([scores[:good], judge.scores(name, drawn)])
-        found[name] = Programs(both, np.exp(at_zero + slope * expected))
-    return Imagined(found, slope)
+        Returns
+        -------
+        programs, slope
+            By sketch, the best first; and by how much the logarithm of the latency changes with the
+            model's score, at most 0.
+        """
+        known = {k: self.scores(k, p.vectors) for k, p in measured.items() if len(p.vectors)}
+        at_zero = 0.0
+        if known:
+            slope, at_zero = _latency_by_score(
+                np.concatenate(list(known.values())),
+                np.log(np.concatenate([measured[name].latency_s for name in known])),
+            )
+        found = {}
+        for name, (rows, scores) in self.evolved(rng).items():
+            drawn = self._pools[name].vectors.random(random, rng)
+            both = np.concatenate([rows[:good], drawn])
+            expected = np.concatenate([scores[:good], self.scores(name, drawn)])
+            found[name] = Programs(both, np.exp(at_zero + slope * expected))
+        return found, slope
 
 
 def _latency_by_score(scores: Floats, log_latency: Floats) -> tuple[float, float]:

@@ -19,11 +19,8 @@ from costlib.workloads.task import Task
 FLOPS = (1e5, 2e9)
 """Smaller tasks take no time, larger ones are in no network for a CPU."""
 
-_EXTENTS = np.array(
-    sorted(
-        {odd << shift for odd in (1, 3, 5, 7, 9, 11, 13, 15, 17, 25, 35, 49) for shift in range(13)}
-    )
-)
+_ODD = (1, 3, 5, 7, 9, 11, 13, 15, 17, 25, 35, 49)
+_EXTENTS = np.unique([odd << shift for odd in _ODD for shift in range(13)])
 _FORMS = (
     "conv2d {n} {c} {x} {x} {o} 1 bias={b} relu={r}",
     "conv2d {n} {c} {x} {x} {o} 1 bias={b} relu={r}",
@@ -97,9 +94,8 @@ def invented_tasks(
             continue
         shapes = [shape for _, shape in task.arguments]
         key = WorkloadKey.of(task.workload_id, task.name, shapes)
-        if not FLOPS[0] <= task.flops <= FLOPS[1] or overlapping([key], banned):
-            continue
-        if task.workload_id not in done:
+        fits = FLOPS[0] <= task.flops <= FLOPS[1] and not overlapping([key], banned)
+        if fits and task.workload_id not in done:
             done.add(task.workload_id)
             yield task
 

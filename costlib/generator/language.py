@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,7 @@ from costlib.arrays import Bools, Integers
 from costlib.errors import InputError
 from costlib.hardware import Hardware
 from costlib.identity import content_id
+from costlib.space.factors import prime_factors
 from costlib.space.program import Sketch
 from costlib.space.vectors import DecisionVectors
 
@@ -47,8 +49,8 @@ _STARTS: dict[str, int] = dict(
 )
 
 VOCABULARY = sum(_SIZES.values())
-PAD = 0
 BEGIN = 1
+"""What a sequence starts with; 0 fills up those of a batch that are shorter than others."""
 QUALITIES = _SIZES["quality"]
 """Levels of quality that a program can be said to have."""
 
@@ -68,7 +70,7 @@ def token(sort: str, number: int) -> int:
 
 def quality_of(label: float) -> int:
     """Return the token that says how good a program is, by a label in (0, 1]."""
-    return token("quality", min(int(label * QUALITIES), QUALITIES - 1))
+    return token("quality", int(label * QUALITIES))
 
 
 def prompt(name: str, flops: float, hardware: Hardware, sketch: Sketch, label: float) -> list[int]:
@@ -84,9 +86,7 @@ def prompt(name: str, flops: float, hardware: Hardware, sketch: Sketch, label: f
         How good it is, see :func:`quality_of`.
     """
     words = re.findall(r"[a-z0-9]+", name.lower())[:_WORDS]
-    counts: dict[str, int] = {}
-    for instruction in sketch.instructions:
-        counts[instruction[0]] = counts.get(instruction[0], 0) + 1
+    counts = Counter(instruction[0] for instruction in sketch.instructions)
     return [
         BEGIN,
         quality_of(label),
@@ -97,8 +97,8 @@ def prompt(name: str, flops: float, hardware: Hardware, sketch: Sketch, label: f
         *(token("word", _hash(word, "word")) for word in words),
         *(
             token("instruction", _hash(kind, "instruction"))
-            for kind in sorted(counts)
-            for _ in range(min(counts[kind], _MOST_OF_A_KIND))
+            for kind, count in sorted(counts.items())
+            for _ in range(min(count, _MOST_OF_A_KIND))
         ),
     ]
 
@@ -116,6 +116,7 @@ class _Choice:
 class _Tile:
     """A loop to be tiled."""
 
+    extent: int
     primes: list[int]
     exponents: list[int]
     levels: int
@@ -125,11 +126,6 @@ class _Tile:
 
 class Grammar:
     """How the decisions of a sketch are written.
-
-    Parameters
-    ----------
-    vectors
-        The decisions.
 
     Attributes
     ----------
@@ -155,7 +151,8 @@ class Grammar:
                 slot = token("slot", tile.levels)
                 given.append(slot)
                 for prime, exponent in zip(tile.primes, tile.exponents, strict=True):
-                    given += [token("prime", _prime_number(prime)), token("exponent", exponent)]
+                    number = _PRIMES.index(prime) if prime in _PRIMES else len(_PRIMES)
+                    given += [token("prime", number), token("exponent", exponent)]
                 choices = [
                     _Choice(place, level, number)
                     for level in range(tile.levels - 1, 0, -1)
@@ -204,9 +201,8 @@ class Grammar:
                 found = np.searchsorted(codes, tokens[:, position], sorter=order)
                 rows[:, entry.place] = order[found]
         for place, tile in self._tiles.items():
-            extent = math.prod(p**e for p, e in zip(tile.primes, tile.exponents, strict=True))
             inner = factors[place]
-            inner[:, 0] = extent // inner[:, 1:].prod(1)
+            inner[:, 0] = tile.extent // inner[:, 1:].prod(1)
             rows[:, place] = [tile.index[tuple(row)] for row in inner.tolist()]
         return rows
 
@@ -241,20 +237,21 @@ class Grammar:
         if entry.level == tile.levels - 1:
             room = np.log(tile.max_innermost / product) / math.log(tile.primes[entry.prime])
             left = np.minimum(left, np.floor(room + 1e-9).astype("int64"))
-        exponents = np.arange(_SIZES["exponent"])
-        start = _STARTS["exponent"]
-        mask[:, start : start + _SIZES["exponent"]] = exponents <= left[:, None]
+        start, size = _STARTS["exponent"], _SIZES["exponent"]
+        mask[:, start : start + size] = np.arange(size) <= left[:, None]
         return mask
 
 
 def _tile(values: list[list[int]], attributes: Sequence[Any]) -> _Tile:
     extent = math.prod(values[0])
-    primes = _factorised(extent)
-    if max(primes.values(), default=0) >= _SIZES["exponent"]:
+    primes = prime_factors(extent)
+    exponents = [int(_exponent_of(prime, np.array([extent]))[0]) for prime in primes]
+    if max(exponents, default=0) >= _SIZES["exponent"]:
         raise InputError(f"a loop of {extent} iterations cannot be written down")
     return _Tile(
-        primes=list(primes),
-        exponents=list(primes.values()),
+        extent=extent,
+        primes=primes,
+        exponents=exponents,
         levels=len(values[0]),
         max_innermost=int(attributes[1]) if int(attributes[1]) > 0 else extent,
         index={tuple(value): number for number, value in enumerate(values)},
@@ -271,20 +268,6 @@ def _codes(kind: str, values: Sequence[Any]) -> Integers:
     return _STARTS["index"] + np.array(numbers, "int64")
 
 
-def _factorised(extent: int) -> dict[int, int]:
-    """Return the exponent of each prime factor, the smallest prime first."""
-    found: dict[int, int] = {}
-    divisor = 2
-    while extent > 1:
-        if divisor * divisor > extent:
-            divisor = extent
-        while extent % divisor == 0:
-            found[divisor] = found.get(divisor, 0) + 1
-            extent //= divisor
-        divisor += 1
-    return found
-
-
 def _exponent_of(prime: int, factors: Integers) -> Integers:
     exponents = np.zeros(len(factors), "int64")
     power = prime
@@ -292,10 +275,6 @@ def _exponent_of(prime: int, factors: Integers) -> Integers:
         exponents += divides
         power *= prime
     return exponents
-
-
-def _prime_number(prime: int) -> int:
-    return _PRIMES.index(prime) if prime in _PRIMES else len(_PRIMES)
 
 
 def _number(value: float) -> int:

@@ -20,10 +20,10 @@ from costlib.arrays import Bools, Integers
 from costlib.errors import BundleError, InputError
 from costlib.generator.training import train_to_write
 from costlib.generator.transformer import Cache, GeneratorConfig, build_transformer, weight_shapes
+from costlib.models.base import reading
 
 _WEIGHTS = "weights.safetensors"
 _SETTINGS = "generator.json"
-
 
 Allowed = Callable[[int, Integers], Bools]
 """A position after the prompt and what was written before, `n x position`, to the tokens that may
@@ -76,7 +76,7 @@ class Generator:
         epochs
             Instead of the config's.
         checkpoint
-            A file to leave behind and, after a kill, to go on from.
+            A file to leave behind and, after a kill, to go on from with the same data and settings.
         on_progress
             Called with (step, steps, loss) after each step.
 
@@ -201,10 +201,9 @@ class Generator:
         BundleError
             It is not there, or of another language than ``language``.
         """
-        from safetensors import SafetensorError
         from safetensors.torch import load_file
 
-        try:
+        with reading(folder, "generator"):
             settings = json.loads((folder / _SETTINGS).read_text())
             found = settings["language"]
             if found != language:
@@ -222,19 +221,6 @@ class Generator:
                 raise ValueError("a weight is not finite")
             model = cls(vocabulary, language, config)
             model._network.load_state_dict(weights)
-        except (
-            OSError,
-            ValueError,
-            LookupError,
-            TypeError,
-            ArithmeticError,
-            RuntimeError,
-            SafetensorError,
-        ) as error:
-            if isinstance(error, BundleError):
-                raise
-            reason = str(error).splitlines()[0]
-            raise BundleError(f"{folder} holds no generator: {reason}") from None
         return model
 
 

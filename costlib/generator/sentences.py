@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from costlib.data.splits import workload_keys
 from costlib.data.task_tables import workload_row
 from costlib.errors import DatasetError, InputError
 from costlib.features.programs import programs_by_task
-from costlib.generator.imagined import Judge, Programs, imagine
+from costlib.generator.imagined import Judge, Programs
 from costlib.generator.invented import invented_tasks
 from costlib.generator.language import Grammar, prompt
 from costlib.hardware import Hardware
@@ -26,7 +26,7 @@ from costlib.schema import Language
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program, Sketch
 from costlib.space.vectors import DecisionVectors, sketch_vectors
-from costlib.training.batches import chosen_hardware
+from costlib.training.batches import Chosen, Progress, chosen_hardware, measured_rows, workload_rows
 
 _WORTH_READING = 0.5
 """Measured programs that reach this share of their sketch's best throughput are written down."""
@@ -73,14 +73,14 @@ class _Subject:
 def write_down(
     dataset: Dataset,
     *,
-    only: Collection[str] | None = None,
-    hardware: Collection[str] | None = None,
+    only: Chosen = None,
+    hardware: Chosen = None,
     random_programs: int = 0,
     imagined_programs: int = 0,
     invented: float = 0.0,
     teacher: CostModel | None = None,
     seed: int = 0,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: Progress = None,
 ) -> Sentences:
     """Write down the good programs of a dataset, and others of its tasks and of invented ones.
 
@@ -90,14 +90,12 @@ def write_down(
 
     Parameters
     ----------
-    dataset
-        The dataset.
     only, hardware
         See :func:`costlib.training.batches.batches`.
     random_programs, imagined_programs, teacher
         How many of each task are drawn at random, and how many are those that ``teacher``, a
-        model of schedules, thinks best, see :func:`costlib.generator.imagined.imagine`; of all
-        sketches alike. None without a teacher.
+        model of schedules, thinks best, see :meth:`~costlib.generator.imagined.Judge.imagine`; of
+        all sketches alike. None without a teacher.
     invented
         How many tasks are invented for each one of the dataset, see
         :func:`costlib.generator.invented.invented_tasks`; none without ``teacher``. None of them
@@ -115,7 +113,8 @@ def write_down(
     found = Sentences()
     rng = np.random.default_rng(seed)
     slopes: list[float] = []
-    known = _count(dataset, only, hardware)
+    each = pl.struct("workload_id", "hardware").n_unique()
+    known = int(measured_rows(dataset, hardware, only).select(each).collect().item())
     more = round(invented * known) if teacher is not None else 0
     subjects = itertools.chain(
         _measured(dataset, only, hardware), _invented(dataset, only, hardware, more, seed)
@@ -124,9 +123,7 @@ def write_down(
         programs = {name: [family.measured] for name, family in subject.families.items()}
         if teacher is not None:
             vectors = {name: family.vectors for name, family in subject.families.items()}
-            imagined = imagine(
-                Judge(subject.workload, subject.hardware, vectors, teacher),
-                vectors,
+            imagined, slope = Judge(subject.workload, subject.hardware, vectors, teacher).imagine(
                 {name: family.measured for name, family in subject.families.items()},
                 -(-imagined_programs // len(vectors)),
                 -(-random_programs // len(vectors)),
@@ -134,8 +131,8 @@ def write_down(
                 float(np.median(slopes)) if slopes else -1.0,
             )
             if subject.is_measured:
-                slopes.append(imagined.slope)
-            for sketch_id, others in imagined.programs.items():
+                slopes.append(slope)
+            for sketch_id, others in imagined.items():
                 programs[sketch_id].append(others)
         _write(subject, programs, found)
         if on_progress is not None:
@@ -167,18 +164,17 @@ def _write(subject: _Subject, programs: Mapping[str, list[Programs]], found: Sen
 
 
 def _invented(
-    dataset: Dataset,
-    only: Collection[str] | None,
-    hardware: Collection[str] | None,
-    count: int,
-    seed: int,
+    dataset: Dataset, only: Chosen, hardware: Chosen, count: int, seed: int
 ) -> Iterator[_Subject]:
     """Yield invented tasks, the same number for each hardware."""
     machines = list(chosen_hardware(dataset, hardware).values())
-    judged = () if only is None else workload_keys(_others(dataset, only))
+    judged = []
+    if only is not None:
+        others = ~pl.col("workload_id").is_in(list(only))
+        judged += workload_keys(dataset.scan("workloads").filter(others))
     held_out = dataset.held_out()
     if held_out is not None:
-        judged = [*judged, *workload_keys(held_out.scan("workloads"))]
+        judged += workload_keys(held_out.scan("workloads"))
     for number, machine in enumerate(machines):
         share = count * (number + 1) // len(machines) - count * number // len(machines)
         for task in invented_tasks(share, machine, judged, seed + number):
@@ -191,24 +187,9 @@ def _invented(
                 yield _Subject(workload_row(task), machine, families)
 
 
-def _count(dataset: Dataset, only: Collection[str] | None, hardware: Collection[str] | None) -> int:
-    """Count the tasks of a dataset, each once for every hardware."""
-    rows = dataset.scan().filter(pl.col("hardware").is_in(list(chosen_hardware(dataset, hardware))))
-    if only is not None:
-        rows = rows.filter(pl.col("workload_id").is_in(list(only)))
-    return int(rows.select(pl.struct("workload_id", "hardware").n_unique()).collect().item())
-
-
-def _others(dataset: Dataset, only: Collection[str]) -> pl.LazyFrame:
-    return dataset.scan("workloads").filter(~pl.col("workload_id").is_in(list(only)))
-
-
-def _measured(
-    dataset: Dataset, only: Collection[str] | None, hardware: Collection[str] | None
-) -> Iterator[_Subject]:
+def _measured(dataset: Dataset, only: Chosen, hardware: Chosen) -> Iterator[_Subject]:
     """Yield the tasks of a dataset."""
-    workloads = dataset.scan("workloads").drop("mod_script").collect()
-    described = {row["workload_id"]: row for row in workloads.iter_rows(named=True)}
+    described = workload_rows(dataset)
     sketches = dict(
         dataset.scan("sketches")
         .filter(language=str(Language.METASCHEDULE))
@@ -216,11 +197,7 @@ def _measured(
         .collect()
         .iter_rows()
     )
-    columns = (
-        pl.col("sketch_id").first(),
-        pl.col("decisions").first(),
-        pl.col("latency_s").median(),
-    )
+    columns = (pl.col("sketch_id", "decisions").first(), pl.col("latency_s").median())
     for hardware_id, machine in chosen_hardware(dataset, hardware).items():
         for workload_id, rows in programs_by_task(dataset, hardware_id, *columns, only=only):
             families = {

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from costlib.arrays import Bools, Integers
+from costlib.files import write_file
 from costlib.generator.transformer import GeneratorConfig
 from costlib.identity import content_id
 from costlib.models import process_group
-
-PAD = 0
 
 _CHECKPOINT_SECS = 60.0
 """Between two checkpoints; one takes well below a second."""
@@ -38,22 +37,11 @@ def train_to_write(
 ) -> None:
     """Train a transformer to foretell the chosen tokens, in place.
 
-    Several processes can do it together, each with sequences of its own.
-
-    Parameters
-    ----------
-    network
-        From :func:`costlib.generator.transformer.build_transformer`.
-    sequences, chosen
-        int64 tokens and, bool and as long, which of them are to be learnt.
-    config, epochs, seed
-        How, how long, and in which order.
-    checkpoint
-        A file that a training of the same data and settings leaves behind and goes on from.
-    on_progress
-        Called with (step, steps, loss) after each step.
+    Several processes can do it together, each with sequences of its own. What else is given, see
+    :meth:`costlib.generator.model.Generator.fit`.
     """
     import torch
+    from torch.nn.utils.rnn import pad_sequence
 
     steps = epochs * process_group.most(math.ceil(len(sequences) / config.batch))
     optimizer = torch.optim.AdamW(
@@ -69,12 +57,15 @@ def train_to_write(
             continue
         for group in optimizer.param_groups:
             group["lr"] = config.learning_rate * 0.5 * (1 + math.cos(math.pi * step / steps))
-        tokens, mask = _padded([sequences[i] for i in rows], [chosen[i] for i in rows])
-        logits = network(torch.from_numpy(tokens[:, :-1]))
-        losses = torch.nn.functional.cross_entropy(
-            logits.flatten(0, 1), torch.from_numpy(tokens[:, 1:]).flatten(), reduction="none"
+        tokens, learnt = (
+            pad_sequence([torch.from_numpy(arrays[i]) for i in rows], batch_first=True)
+            for arrays in (sequences, chosen)
         )
-        weights = torch.from_numpy(mask[:, 1:]).flatten()
+        logits = network(tokens[:, :-1])
+        losses = torch.nn.functional.cross_entropy(
+            logits.flatten(0, 1), tokens[:, 1:].flatten(), reduction="none"
+        )
+        weights = learnt[:, 1:].flatten().float()
         loss = (losses * weights).sum() / weights.sum()
         optimizer.zero_grad()
         loss.backward()
@@ -98,16 +89,13 @@ def _fingerprint(
 
 def _save(file: Path, mark: str, step: int, network: Any, optimizer: Any) -> None:
     """Write weights and the optimizer's state, so that a kill leaves the old file or the new."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     tensors = {f"weight.{k}": v.contiguous() for k, v in network.state_dict().items()}
     for name, parameter in network.named_parameters():
         for key, value in optimizer.state[parameter].items():
             tensors[f"{key}.{name}"] = value
-    new = file.with_name(file.name + ".new")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    save_file(tensors, new, metadata={"mark": mark, "step": str(step)})
-    new.replace(file)
+    write_file(file, save(tensors, metadata={"mark": mark, "step": str(step)}))
 
 
 def _go_on(file: Path, mark: str, network: Any, optimizer: Any) -> int:
@@ -140,14 +128,3 @@ def _batches(sequences: Sequence[Integers], batch: int, seed: int) -> Iterator[l
         groups = [order[start : start + batch] for start in range(0, len(order), batch)]
         for number in rng.permutation(len(groups)):
             yield groups[number]
-
-
-def _padded(sequences: Sequence[Integers], chosen: Sequence[Bools]) -> tuple[Any, Any]:
-    """Return int64 `n x longest` tokens and float32 `n x longest`, 1 where one is learnt."""
-    longest = max(len(sequence) for sequence in sequences)
-    tokens = np.full((len(sequences), longest), PAD, "int64")
-    mask = np.zeros(tokens.shape, "float32")
-    for row, (sequence, learnt) in enumerate(zip(sequences, chosen, strict=True)):
-        tokens[row, : len(sequence)] = sequence
-        mask[row, : len(sequence)] = learnt
-    return tokens, mask

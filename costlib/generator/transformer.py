@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from costlib.frozen import FrozenStrict
 
 _HEAD = 32
 """Width of an attention head."""
 
 
-class GeneratorConfig(BaseModel):
+class GeneratorConfig(FrozenStrict):
     """Settings of :class:`Generator`.
 
     Attributes
@@ -31,8 +33,6 @@ class GeneratorConfig(BaseModel):
     batch, learning_rate
         Of the training, with AdamW and a rate that falls to zero along a cosine.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     width: int = Field(192, ge=_HEAD, le=1 << 14, multiple_of=_HEAD)
     layers: int = Field(5, ge=1, le=256)

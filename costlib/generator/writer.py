@@ -38,17 +38,7 @@ class Written:
 
 
 class Writer:
-    """Writes programs of one task.
-
-    Parameters
-    ----------
-    generator
-        The model.
-    task, hardware
-        What to write for.
-    vectors
-        The decisions of each sketch, by its id.
-    """
+    """Writes programs of one task, by ``vectors``: the decisions of each sketch, by its id."""
 
     def __init__(
         self,

@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from costlib.data.dataset import Dataset
-from costlib.generator.fit import fit_generator
-from costlib.generator.ranks import fit_generator_in_ranks
+from costlib.generator.fit import fit_generator, fit_generator_in_ranks
 from costlib.generator.transformer import GeneratorConfig
 from costlib.hub.bundle import Bundle, save_bundle
 from costlib.hub.catalog import load_pretrained

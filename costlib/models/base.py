@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
 import numpy as np
+from safetensors import SafetensorError
 
 from costlib.arrays import Floats, Integers
-from costlib.errors import InputError
+from costlib.errors import BundleError, InputError
 from costlib.features.batch import FeatureBatch
+from costlib.files import first_line
 
 View = Literal["statements", "schedule"]
 
@@ -33,14 +36,7 @@ class CostModel(ABC):
     view: ClassVar[View] = "statements"
 
     @abstractmethod
-    def fit(
-        self,
-        batch: FeatureBatch,
-        labels: Floats,
-        groups: Integers,
-        *,
-        seed: int = 0,
-    ) -> None:
+    def fit(self, batch: FeatureBatch, labels: Floats, groups: Integers, *, seed: int = 0) -> None:
         """Train from scratch.
 
         Parameters
@@ -92,3 +88,22 @@ def check_training_data(batch: FeatureBatch, labels: Floats, groups: Integers) -
         raise InputError("labels must be best latency / latency, in (0, 1]; found NaN or others")
     if len(groups) == 0 or np.max(np.unique(groups, return_counts=True)[1]) < 2:
         raise InputError("no task has two measured programs, so there is nothing to rank")
+
+
+def centred(values: Floats, groups: Integers) -> Floats:
+    """Subtract from each of `n` values the mean of its group."""
+    numbers = np.unique(groups, return_inverse=True)[1]
+    means = np.bincount(numbers, values) / np.bincount(numbers)
+    return np.asarray(values - means[numbers])
+
+
+@contextmanager
+def reading(folder: Path, what: str) -> Iterator[None]:
+    """Raise :class:`BundleError` where the body cannot read a folder: it holds no ``what``."""
+    try:
+        yield
+    except BundleError:
+        raise
+    except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RuntimeError,
+            SafetensorError) as error:  # fmt: skip
+        raise BundleError(f"{folder} holds no {what}: {first_line(error)}") from None

@@ -13,22 +13,21 @@ from typing import Any, Self
 
 import lightgbm as lgb
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 from scipy.optimize import minimize_scalar
 
 from costlib.arrays import Bools, Floats, Integers
-from costlib.errors import BundleError, InputError
+from costlib.errors import InputError
 from costlib.features.batch import FeatureBatch
-from costlib.models.trees import load_trees, save_trees
+from costlib.frozen import FrozenStrict
+from costlib.models.base import reading
+from costlib.models.trees import load_trees, save_trees, tree_parameters
 from costlib.space.directions import DIRECTIONS
 
 _FOLDS = 4
 
 
-class DirectionConfig(BaseModel):
+class DirectionConfig(FrozenStrict):
     """Settings of :class:`DirectionModel`, as in LightGBM."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     num_trees: int = 120
     num_leaves: int = 15
@@ -37,13 +36,7 @@ class DirectionConfig(BaseModel):
 
 
 class DirectionModel:
-    """Probability and expected gain of each direction.
-
-    Parameters
-    ----------
-    config
-        Settings of the trees.
-    """
+    """Probability and expected gain of each direction."""
 
     def __init__(self, config: DirectionConfig | None = None) -> None:
         self.config = config or DirectionConfig()
@@ -51,14 +44,7 @@ class DirectionModel:
         self._gains: lgb.Booster | None = None
         self._temperature = 1.0
 
-    def fit(
-        self,
-        batch: FeatureBatch,
-        gains: Floats,
-        groups: Integers,
-        *,
-        seed: int = 0,
-    ) -> None:
+    def fit(self, batch: FeatureBatch, gains: Floats, groups: Integers, *, seed: int = 0) -> None:
         """Train from scratch; probabilities are calibrated on tasks left out in turn.
 
         Parameters
@@ -89,17 +75,13 @@ class DirectionModel:
         logits = np.zeros_like(gains)
         for fold in np.unique(folds) if len(np.unique(folds)) > 1 else []:
             held = folds == fold
-            logits[held] = self._log_odds(
-                self._train_classifier(columns[~held], best[~held], seed), columns[held]
-            )
+            partial = self._train_classifier(columns[~held], best[~held], seed)
+            logits[held] = partial.predict(columns[held], raw_score=True)
         self._temperature = _calibrate(logits, allowed, best) if logits.any() else 1.0
         self._classifier = self._train_classifier(columns, best, seed)
         rows, directions = np.nonzero(allowed)
-        self._gains = lgb.train(
-            self._parameters(seed) | {"objective": "l2"},
-            lgb.Dataset(_with_direction(columns[rows], directions), gains[rows, directions]),
-            num_boost_round=self.config.num_trees,
-        )
+        asked = _with_direction(columns[rows], directions)
+        self._gains = self._train(asked, gains[rows, directions], seed, objective="l2")
 
     def probabilities(self, batch: FeatureBatch, allowed: Bools) -> Floats:
         """Return the probability of each direction to be the best, float64 `n x d`.
@@ -114,7 +96,7 @@ class DirectionModel:
         assert self._classifier is not None, "fit or load the model first"
         if len(batch) == 0:
             return np.zeros((0, len(DIRECTIONS)))
-        logits = self._log_odds(self._classifier, batch.pooled())
+        logits = self._classifier.predict(batch.pooled(), raw_score=True)
         return _softmax(logits, allowed, self._temperature)
 
     def expected_gains(self, batch: FeatureBatch, allowed: Bools) -> Floats:
@@ -144,40 +126,26 @@ class DirectionModel:
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read what :meth:`save` wrote."""
-        try:
+        with reading(folder, "direction classifier"):
             settings = json.loads((folder / "directions.json").read_text())
             model = cls(DirectionConfig(**settings["config"]))
             model._temperature = float(settings["temperature"])
             model._classifier = load_trees(folder / "classifier.txt")
             model._gains = load_trees(folder / "gains.txt")
-        except (OSError, ValueError, KeyError, TypeError, lgb.basic.LightGBMError) as error:
-            reason = str(error).splitlines()[0]
-            raise BundleError(f"{folder} holds no direction classifier: {reason}") from None
         return model
 
     def _train_classifier(self, columns: Any, best: Any, seed: int) -> lgb.Booster:
-        return lgb.train(
-            self._parameters(seed) | {"objective": "multiclass", "num_class": len(DIRECTIONS)},
-            lgb.Dataset(columns, best),
-            num_boost_round=self.config.num_trees,
-        )
+        return self._train(columns, best, seed, objective="multiclass", num_class=len(DIRECTIONS))
 
-    def _parameters(self, seed: int) -> dict[str, Any]:
-        return {
-            "num_leaves": self.config.num_leaves,
-            "learning_rate": self.config.learning_rate,
+    def _train(self, columns: Any, targets: Any, seed: int, **objective: Any) -> lgb.Booster:
+        parameters = tree_parameters(self.config, seed) | {
             "min_data_in_leaf": self.config.min_data_in_leaf,
             "feature_fraction": 0.5,
             "lambda_l2": 1.0,
-            "seed": seed,
-            "deterministic": True,
             "force_row_wise": True,
-            "verbosity": -1,
         }
-
-    @staticmethod
-    def _log_odds(classifier: lgb.Booster, columns: Any) -> Floats:
-        return np.asarray(classifier.predict(columns, raw_score=True), "float64")
+        data = lgb.Dataset(columns, targets)
+        return lgb.train(parameters | objective, data, num_boost_round=self.config.num_trees)
 
 
 def _calibrate(logits: Floats, allowed: Any, best: Any) -> float:

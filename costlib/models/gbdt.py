@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import lightgbm as lgb
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
-from costlib.arrays import Floats, Integers
-from costlib.errors import BundleError
+from costlib.arrays import Float32s, Floats, Integers
 from costlib.features.batch import FeatureBatch
-from costlib.models.base import CostModel, check_training_data
-from costlib.models.trees import load_trees, save_trees
+from costlib.frozen import FrozenStrict
+from costlib.models.base import check_training_data
+from costlib.models.trees import TreeModel, tree_parameters
+
+Levels = np.ndarray[Any, np.dtype[np.int32]]
+"""int32: labels rounded to levels of relevance."""
 
 _FEW_ROWS = 64
 """Below this many rows LightGBM's threads cost more than they save."""
@@ -47,7 +48,7 @@ def ranked_together(sizes: Iterable[int]) -> list[int]:
     return pieces
 
 
-class GbdtConfig(BaseModel):
+class GbdtConfig(FrozenStrict):
     """Settings of :class:`GbdtModel`.
 
     Attributes
@@ -61,8 +62,6 @@ class GbdtConfig(BaseModel):
         have not ranked them better (LightGBM's early stopping); the trees up to the best remain.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     num_trees: int = 800
     num_leaves: int = 31
     learning_rate: float = 0.05
@@ -72,32 +71,19 @@ class GbdtConfig(BaseModel):
     patience: int = 0
 
 
-class GbdtModel(CostModel):
+class GbdtModel(TreeModel[GbdtConfig]):
     """Scores a program from the sum, maximum, mean and minimum of its stores' features."""
 
     kind = "gbdt"
+    title = "GBDT"
+    config_type = GbdtConfig
 
-    def __init__(self, config: GbdtConfig | None = None) -> None:
-        self.config = config or GbdtConfig()
-        self._booster: lgb.Booster | None = None
-
-    def fit(
-        self,
-        batch: FeatureBatch,
-        labels: Floats,
-        groups: Integers,
-        *,
-        seed: int = 0,
-    ) -> None:
-        """Train from scratch; see :meth:`CostModel.fit`."""
+    def fit(self, batch: FeatureBatch, labels: Floats, groups: Integers, *, seed: int = 0) -> None:
+        """See :meth:`CostModel.fit`."""
         check_training_data(batch, labels, groups)
-        order = np.argsort(groups, kind="stable")
-        sizes = np.unique(groups[order], return_counts=True)[1]
-        parameters = self.parameters(seed) | {"force_row_wise": True}
-        data = lgb.Dataset(
-            batch.pooled()[order], self.relevance(labels[order]), group=ranked_together(sizes)
-        )
-        self._train(parameters, data)
+        columns, relevance, sizes = self.ranking_data(batch, labels, groups)
+        data = lgb.Dataset(columns, relevance, group=sizes)
+        self._train(self.parameters(seed) | {"force_row_wise": True}, data)
 
     def fit_binned(self, data: lgb.Dataset, *, seed: int = 0) -> None:
         """Train from scratch on what LightGBM has binned already, without a copy of it.
@@ -110,8 +96,7 @@ class GbdtModel(CostModel):
         seed
             As in :meth:`fit`.
         """
-        parameters = self.parameters(seed) | data.get_params() | {"force_col_wise": True}
-        self._train(parameters, data)
+        self._train(self.parameters(seed) | data.get_params() | {"force_col_wise": True}, data)
 
     def adopt(self, booster: lgb.Booster) -> None:
         """Take trees that were trained elsewhere with :meth:`parameters` on such features."""
@@ -120,8 +105,7 @@ class GbdtModel(CostModel):
     @property
     def num_trees(self) -> int:
         """How many trees the model has."""
-        assert self._booster is not None, "fit or load the model first"
-        return int(self._booster.num_trees())
+        return int(self.booster.num_trees())
 
     def _train(self, parameters: dict[str, Any], data: lgb.Dataset) -> None:
         rounds, patience = self.config.num_trees, self.config.patience
@@ -145,65 +129,44 @@ class GbdtModel(CostModel):
 
     def parameters(self, seed: int) -> dict[str, Any]:
         """Return what LightGBM is told."""
-        config = self.config
-        return {
+        return tree_parameters(self.config, seed) | {
             "objective": "lambdarank",
-            "label_gain": list(np.arange(config.relevance_levels, dtype=float)),
+            "label_gain": list(np.arange(self.config.relevance_levels, dtype=float)),
             "lambdarank_truncation_level": 50,
-            "num_leaves": config.num_leaves,
-            "learning_rate": config.learning_rate,
-            "min_data_in_leaf": config.min_programs_per_leaf,
-            "feature_fraction": config.feature_fraction,
-            "seed": seed,
-            "deterministic": True,
-            "verbosity": -1,
+            "min_data_in_leaf": self.config.min_programs_per_leaf,
+            "feature_fraction": self.config.feature_fraction,
         }
 
-    def relevance(self, labels: Floats) -> np.ndarray[Any, np.dtype[np.int32]]:
+    def ranking_data(
+        self, batch: FeatureBatch, labels: Floats, groups: Integers
+    ) -> tuple[Float32s, Levels, list[int]]:
+        """Return pooled features, relevance, and the sizes of what is ranked together, in order."""
+        order = np.argsort(groups, kind="stable")
+        sizes = np.unique(groups, return_counts=True)[1]
+        return batch.pooled()[order], self.relevance(labels[order]), ranked_together(sizes)
+
+    def relevance(self, labels: Floats) -> Levels:
         """Round labels to levels of relevance."""
         return np.rint(labels * (self.config.relevance_levels - 1)).astype("int32")
 
     def predict(self, batch: FeatureBatch) -> Floats:
-        """Score programs; float64 `n`."""
-        assert self._booster is not None, "fit or load the model first"
-        if len(batch) == 0:
-            return np.zeros(0)
-        threads = 1 if len(batch) <= _FEW_ROWS else 0
-        return np.asarray(self._booster.predict(batch.pooled(), num_threads=threads), "float64")
+        """See :meth:`CostModel.predict`."""
+        return self._run(batch) if len(batch) else np.zeros(0)
 
     def stages(self, batch: FeatureBatch) -> Iterator[tuple[int, Floats]]:
         """Yield the scores of its first trees; see :meth:`CostModel.stages`."""
-        assert self._booster is not None, "fit or load the model first"
         pooled = batch.pooled()
         for count in np.unique(np.geomspace(1, self.num_trees, _STAGES).astype("int64")):
-            yield int(count), np.asarray(self._booster.predict(pooled, num_iteration=int(count)))
+            yield int(count), np.asarray(self.booster.predict(pooled, num_iteration=int(count)))
 
     def leaves(self, batch: FeatureBatch) -> Integers:
         """Return the leaves that programs fall into; int64 `n x t`, of the first trees."""
-        assert self._booster is not None, "fit or load the model first"
-        threads = 1 if len(batch) <= _FEW_ROWS else 0
-        leaves = self._booster.predict(
-            batch.pooled(), pred_leaf=True, num_iteration=_MOST_LEAVES, num_threads=threads
-        )
+        leaves = self._run(batch, pred_leaf=True, num_iteration=_MOST_LEAVES)
         return np.asarray(leaves, "int64").reshape(len(batch), -1)
 
-    def save(self, folder: Path) -> None:
-        """Write LightGBM's text form, which reloads bit for bit, and the settings."""
-        assert self._booster is not None, "fit or load the model first"
-        save_trees(self._booster, folder / "model.txt")
-        (folder / "config.json").write_text(self.config.model_dump_json(indent=2) + "\n")
-
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Read what :meth:`save` wrote."""
-        try:
-            config = (folder / "config.json").read_bytes()
-            model = cls(GbdtConfig.model_validate_json(config))
-            model._booster = load_trees(folder / "model.txt")
-        except (OSError, ValueError, lgb.basic.LightGBMError) as error:
-            reason = str(error).splitlines()[0]
-            raise BundleError(f"{folder} holds no GBDT model: {reason}") from None
-        return model
+    def _run(self, batch: FeatureBatch, **options: Any) -> Any:
+        threads = 1 if len(batch) <= _FEW_ROWS else 0
+        return self.booster.predict(batch.pooled(), num_threads=threads, **options)
 
 
 class ScheduleGbdtModel(GbdtModel):

@@ -16,46 +16,31 @@ from costlib.arrays import Floats
 
 def size() -> int:
     """Return how many processes train together."""
-    import torch.distributed as group
-
-    return group.get_world_size() if _together() else 1
+    group = _group()
+    return group.get_world_size() if group else 1
 
 
 def rank() -> int:
     """Return the number of this process, from 0."""
-    import torch.distributed as group
-
-    return group.get_rank() if _together() else 0
+    group = _group()
+    return group.get_rank() if group else 0
 
 
 def summed(values: Any) -> Floats:
     """Add up an array (float64, any shape) over the processes."""
-    import torch
-    import torch.distributed as group
-
-    total = torch.from_numpy(np.array(values, "float64"))
-    if _together():
-        group.all_reduce(total)
-    return np.asarray(total.numpy())
+    return np.asarray(_reduced(np.array(values, "float64"), "SUM"))
 
 
 def most(value: int) -> int:
     """Return the largest of the processes' values."""
-    import torch
-    import torch.distributed as group
-
-    found = torch.tensor(value)
-    if _together():
-        group.all_reduce(found, group.ReduceOp.MAX)
-    return int(found)
+    return int(_reduced(np.array(value), "MAX"))
 
 
 def average_gradients(parameters: Iterable[Any]) -> None:
     """Replace the gradients of torch parameters by their means over the processes."""
     import torch
-    import torch.distributed as group
 
-    if not _together():
+    if (group := _group()) is None:
         return
     gradients = [parameter.grad for parameter in parameters]
     flat = torch.cat([gradient.ravel() for gradient in gradients])
@@ -65,7 +50,16 @@ def average_gradients(parameters: Iterable[Any]) -> None:
         gradient.copy_(part.view_as(gradient))
 
 
-def _together() -> bool:
+def _reduced(values: Any, operation: str) -> Any:
+    import torch
+
+    if group := _group():
+        group.all_reduce(torch.from_numpy(values), getattr(group.ReduceOp, operation))
+    return values
+
+
+def _group() -> Any:
+    """Return ``torch.distributed`` where processes train together, else ``None``."""
     import torch.distributed as group
 
-    return bool(group.is_available() and group.is_initialized())
+    return group if group.is_available() and group.is_initialized() else None

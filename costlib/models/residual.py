@@ -22,6 +22,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from costlib.arrays import Floats, Integers
 from costlib.features.batch import FeatureBatch, select
+from costlib.models.base import centred
 
 _FEWEST_PROGRAMS = 4
 """With fewer measurements the global model stands alone."""
@@ -77,10 +78,10 @@ class CorrectedModel:
         self.base = base
         self.share = 0.0
         self._seed = seed
-        self._local: _Local | None = None
+        self._local: _Correction | None = None
 
     def predict(self, batch: FeatureBatch, task: int | None = None) -> Floats:
-        """Score programs.
+        """Score programs; float64 `n`.
 
         Parameters
         ----------
@@ -89,17 +90,11 @@ class CorrectedModel:
         task
             Their task's index in :meth:`refit`; one that was not there is corrected by what all
             tasks have in common.
-
-        Returns
-        -------
-        ndarray
-            float64 `n`.
         """
         scores = self.base.predict(batch)
         if not self.share or self._local is None or len(batch) == 0:
             return scores
-        leaves = self._local.trees.leaves(batch)
-        return scores + self.share * self._local.process.mean(leaves, task)
+        return scores + self.share * self._local.mean(self._local.trees.leaves(batch), task)
 
     def refit(self, batch: FeatureBatch, latency_s: Floats, groups: Integers) -> None:
         """Fit the correction to everything measured so far.
@@ -117,12 +112,12 @@ class CorrectedModel:
         base = self.base if isinstance(self.base, HasLeaves) else None
         known = None if base is None else base.leaves(batch)
 
-        def fit(seen: Integers) -> tuple[_Local, Integers]:
+        def fit(seen: Integers) -> tuple[_Correction, Integers]:
             """Learn from some of the programs; return the leaves of all as well."""
             left = _unexplained(scores[seen], throughput[seen], groups[seen])
             trees = base or _OwnTrees(select(batch, seen), left, self._seed)
             leaves = trees.leaves(batch) if known is None else known
-            return _Local(trees, _process(left, leaves[seen], groups[seen])), leaves
+            return _Correction(trees, *_worth(left, leaves[seen], groups[seen])), leaves
 
         self.share = _SHARES[0]
         if len(batch) >= _FEWEST_JUDGED:
@@ -132,7 +127,7 @@ class CorrectedModel:
                 local, leaves = fit(np.flatnonzero(~half))
                 for task in np.unique(groups[half]):
                     rows = half & (groups == task)
-                    correction[rows] = local.process.mean(leaves[rows], int(task))
+                    correction[rows] = local.mean(leaves[rows], int(task))
             ranked = [
                 _pairs_in_order(scores + share * correction, throughput, groups)
                 for share in _SHARES
@@ -142,15 +137,18 @@ class CorrectedModel:
 
 
 @dataclass(frozen=True)
-class _Process:
+class _Correction:
     """A fitted Gaussian process.
 
     Attributes
     ----------
+    trees
+        Of `t` trees.
     shared, of_task
         What each leaf of each tree is worth, float64 `t x leaves`, in any task and in those seen.
     """
 
+    trees: HasLeaves
     shared: Floats
     of_task: Mapping[int, Floats]
 
@@ -162,25 +160,18 @@ class _Process:
         return np.asarray((values * known).sum(1))
 
 
-@dataclass(frozen=True)
-class _Local:
-    """What was learnt in the run: trees, and what their leaves are worth."""
-
-    trees: HasLeaves
-    process: _Process
-
-
 def _unexplained(scores: Floats, throughput: Floats, groups: Integers) -> Floats:
     """Return what scores leave of the throughput's logarithm, scaled to their spread in a task."""
-    _, numbers = np.unique(groups, return_inverse=True)
-    scores, throughput = _centred(scores, numbers), _centred(throughput, numbers)
+    scores, throughput = centred(scores, groups), centred(throughput, groups)
     norms = float(np.linalg.norm(scores)), float(np.linalg.norm(throughput))
     scale = norms[0] / norms[1] if all(norms) else 1.0
-    return _centred(scale * throughput - scores, numbers)
+    return centred(scale * throughput - scores, groups)
 
 
-def _process(residual: Floats, leaves: Integers, groups: Integers) -> _Process:
-    """Explain a residual by the leaves that programs share."""
+def _worth(
+    residual: Floats, leaves: Integers, groups: Integers
+) -> tuple[Floats, dict[int, Floats]]:
+    """Explain a residual by what leaves that programs share are worth in any task, and in each."""
     tasks, numbers = np.unique(groups, return_inverse=True)
     trees, width = leaves.shape[1], int(leaves.max()) + 1
     columns = leaves + width * np.arange(trees)
@@ -197,20 +188,13 @@ def _process(residual: Floats, leaves: Integers, groups: Integers) -> _Process:
     weights = cg(operator, residual, rtol=1e-6, maxiter=500)[0]
     in_any = _OF_ALL_TASKS / trees * (shared.T @ weights).reshape(trees, width)
     in_one = (1 - _OF_ALL_TASKS) / trees * (own.T @ weights).reshape(len(tasks), trees, width)
-    by_task = {int(task): in_any + part for task, part in zip(tasks, in_one, strict=True)}
-    return _Process(in_any, by_task)
+    return in_any, {int(task): in_any + part for task, part in zip(tasks, in_one, strict=True)}
 
 
 def _one_hot(columns: Integers, width: int) -> Any:
     count, trees = columns.shape
     starts = np.arange(0, count * trees + 1, trees)
     return csr_array((np.ones(count * trees), columns.ravel(), starts), shape=(count, width))
-
-
-def _centred(values: Floats, numbers: Integers) -> Floats:
-    """Subtract the mean of each task."""
-    sums, counts = np.bincount(numbers, values), np.bincount(numbers)
-    return np.asarray(values - (sums / counts)[numbers])
 
 
 def _pairs_in_order(scores: Floats, throughput: Floats, groups: Integers) -> float:

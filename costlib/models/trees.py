@@ -1,4 +1,4 @@
-"""Trees in LightGBM's text form, read with care.
+"""Models of LightGBM's trees, and their text form, read with care.
 
 LightGBM trusts what it reads: a changed number can make it abort or touch memory that is not its
 own. So a file is parsed here, each tree is checked to be one, and LightGBM is given a text that is
@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import lightgbm as lgb
 import numpy as np
+from pydantic import BaseModel
+
+from costlib.models.base import CostModel, reading
 
 _MOST_CLASSES = 1_000
 _MOST_COLUMNS = 1_000_000
@@ -32,6 +35,59 @@ _ARRAYS = {
 """What scoring needs of a tree: a number for each inner node, and for each leaf."""
 
 
+_Config = TypeVar("_Config", bound=BaseModel)
+
+
+class TreeModel(CostModel, Generic[_Config]):
+    """A cost model of trees; its files are their text form and its settings.
+
+    Attributes
+    ----------
+    title
+        What it is called where its files are damaged.
+    config_type
+        Of its settings.
+    """
+
+    title: ClassVar[str]
+    config_type: type[_Config]
+
+    def __init__(self, config: _Config | None = None) -> None:
+        self.config = config or self.config_type()
+        self._booster: lgb.Booster | None = None
+
+    @property
+    def booster(self) -> lgb.Booster:
+        """The trees, once there are any."""
+        assert self._booster is not None, "fit or load the model first"
+        return self._booster
+
+    def save(self, folder: Path) -> None:
+        """See :meth:`CostModel.save`."""
+        save_trees(self.booster, folder / "model.txt")
+        (folder / "config.json").write_text(self.config.model_dump_json(indent=2) + "\n")
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """See :meth:`CostModel.load`."""
+        with reading(folder, f"{cls.title} model"):
+            config = (folder / "config.json").read_bytes()
+            model = cls(cls.config_type.model_validate_json(config))
+            model._booster = load_trees(folder / "model.txt")
+        return model
+
+
+def tree_parameters(config: Any, seed: int) -> dict[str, Any]:
+    """Return what LightGBM is told whatever it is to learn."""
+    return {
+        "num_leaves": config.num_leaves,
+        "learning_rate": config.learning_rate,
+        "seed": seed,
+        "deterministic": True,
+        "verbosity": -1,
+    }
+
+
 def save_trees(booster: lgb.Booster, file: Path) -> None:
     """Write trees; :func:`load_trees` brings them back bit for bit."""
     file.write_text(booster.model_to_string())
@@ -47,7 +103,10 @@ def load_trees(file: Path) -> lgb.Booster:
     ValueError
         It holds no trees of numerical splits.
     """
-    return lgb.Booster(model_str=_checked(file.read_text("utf-8")))
+    try:
+        return lgb.Booster(model_str=_checked(file.read_text("utf-8")))
+    except lgb.basic.LightGBMError as error:
+        raise ValueError(str(error)) from None
 
 
 def _checked(text: str) -> str:

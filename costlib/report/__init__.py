@@ -32,7 +32,7 @@ def report(target: str, against: Path | None = None) -> Page:
     if against is not None and not (folder / "trials").is_dir():
         raise InputError(f"{target} is not a run, which alone can be compared with another")
     if (folder / "dataset.json").is_file():
-        from costlib.report.dataset import dataset_report
+        from costlib.report.coverage import dataset_report
 
         return dataset_report(Dataset.open(folder))
     if (folder / "trials").is_dir():

@@ -5,23 +5,18 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
+from matplotlib.figure import Figure
 
 from costlib.data.dataset import Dataset
 from costlib.errors import InputError
 from costlib.logs.importers import import_logs
+from costlib.report.figures import legend_below, task_panels
 from costlib.report.page import Picture, Section, Table
 from costlib.report.trials import with_progress
 from costlib.tuning.result import TaskResult
 from costlib.tuning.trials import TRIALS
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-_PANELS = 12
-_COLUMNS = 3
 
 
 def comparison(trials: pl.DataFrame, tasks: Sequence[TaskResult], against: Path) -> Section:
@@ -94,25 +89,12 @@ def _us(seconds: object) -> str:
 def _figure(
     ours: pl.DataFrame, theirs: pl.DataFrame, tasks: Sequence[TaskResult], against: Path
 ) -> Figure:
-    from matplotlib.figure import Figure
-
-    shown = tasks[:_PANELS]
-    columns = min(_COLUMNS, len(shown))
-    rows = -(-len(shown) // columns)
-    figure = Figure(figsize=(3.2 * columns, 2.6 * rows), layout="constrained")
-    panels = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axes, task in zip(panels, shown, strict=False):
+    figure, panels = task_panels(tasks)
+    for task, axes in panels:
         for label, trials, style in (("this run", ours, "-"), (against.name, theirs, "--")):
             known = _of(trials, task).drop_nulls("best_s")
             best_us = known["best_s"].to_numpy() * 1e6
             axes.step(known["trial"].to_numpy(), best_us, style, where="post", label=label)
-        axes.set_title(task.name if len(task.name) <= 36 else f"{task.name[:35]}…", fontsize=8)
-        axes.set(xlabel="trial", ylabel="best, µs", yscale="log")
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.tick_params(labelsize=7, which="both")
-        axes.spines[["top", "right"]].set_visible(False)
-    for axes in panels[len(shown) :]:
-        axes.set_axis_off()
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+        axes.set_ylabel("best, µs")
+    legend_below(figure, 2)
     return figure

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.figure import Figure
 
 from costlib.hub.bundle import Bundle
+from costlib.report.figures import legend_below, panels
 from costlib.report.page import Page, Picture, Section, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _FIGURES = ("top1", "top5", "top10", "pairwise_accuracy", "rank_correlation")
 _NAMES = ("top-1", "top-5", "top-10", "pairs in order", "rank correlation")
@@ -22,22 +22,13 @@ def bundle_report(bundle: Bundle) -> Page:
     models = {manifest.model_kind: metrics}
     if "draft" in metrics:
         models[f"{manifest.draft_kind}, a first look"] = metrics["draft"]
+    ranking = Picture("ranking", "top-1 and top-5 of each network", _ranking_figure(parts))
     sections = [
         Section(
             "How well it ranks",
             f"Judged on {len(data.held_out)} tasks that it was not trained on. Top-k is the "
             "share of a task's best throughput that the best of the first k programs reaches.",
-            [
-                Table(
-                    ("model", *(f">{name}" for name in _NAMES)),
-                    [[name, *_row(found)] for name, found in models.items()],
-                ),
-                Picture("ranking", "top-1 and top-5 of each network", _ranking_figure(parts)),
-                Table(
-                    ("network", *(f">{name}" for name in _NAMES)),
-                    [[name, *_row(found)] for name, found in parts.items()],
-                ),
-            ],
+            [_figures("model", models), ranking, _figures("network", parts)],
         )
     ]
     if metrics.get("calibration", {}).get("expected"):
@@ -49,12 +40,11 @@ def bundle_report(bundle: Bundle) -> Page:
         picture = Picture("calibration", "Expected and observed share of right pairs", figure)
         sections.append(Section("How sure it may be", text, [picture]))
     if metrics.get("curves"):
-        figure = _curves_figure(metrics["curves"])
+        picture = Picture("learning", "How the models learnt", _curves_figure(metrics["curves"]))
         text = (
             "Ranking figures are of tasks that were not trained on, after so many trees; losses "
             "are of what is learnt from, after so many steps."
         )
-        picture = Picture("learning", "How the models learnt", figure)
         sections.append(Section("How it learnt", text, [picture]))
     if "directions" in metrics:
         rows = [[k.replace("_", " "), _text(v)] for k, v in metrics["directions"].items()]
@@ -63,26 +53,13 @@ def bundle_report(bundle: Bundle) -> Page:
     if bundle.priors is not None:
         text = f"The best known programs to start from: {len(bundle.priors):,}."
         sections.append(Section("Prior bank", text))
-    sections += [
-        Section(
-            "Hardware",
-            parts=[
-                Table(
-                    ("hardware", "model", ">cores", ">vector bits"),
-                    [
-                        (e.hardware.hardware_id, e.hardware.model, e.hardware.num_cores,
-                         e.hardware.vector_bits)
-                        for e in manifest.hardware
-                    ],
-                )
-            ],
-        ),
-        Section(
-            "Files",
-            "Each is checked against its hash whenever the bundle is loaded.",
-            [Table(("file", "SHA-256"), list(manifest.files.items()))],
-        ),
-    ]  # fmt: skip
+    known = [entry.hardware for entry in manifest.hardware]
+    hardware = [(one.hardware_id, one.model, one.num_cores, one.vector_bits) for one in known]
+    columns = ("hardware", "model", ">cores", ">vector bits")
+    files = Table(("file", "SHA-256"), list(manifest.files.items()))
+    text = "Each is checked against its hash whenever the bundle is loaded."
+    sections.append(Section("Hardware", parts=[Table(columns, hardware)]))
+    sections.append(Section("Files", text, [files]))
     return Page(
         title=f"Bundle {manifest.name}",
         text=f"Made with: {manifest.command}",
@@ -98,8 +75,10 @@ def bundle_report(bundle: Bundle) -> Page:
     )
 
 
-def _row(metrics: dict[str, Any]) -> list[str]:
-    return [_text(metrics.get(name)) for name in _FIGURES]
+def _figures(what: str, judged: dict[str, dict[str, Any]]) -> Table:
+    columns = (what, *(f">{name}" for name in _NAMES))
+    rows = [[name, *(_text(m.get(figure)) for figure in _FIGURES)] for name, m in judged.items()]
+    return Table(columns, rows)
 
 
 def _text(value: object) -> str:
@@ -110,49 +89,32 @@ def _text(value: object) -> str:
 
 def _ranking_figure(parts: dict[str, dict[str, Any]]) -> Figure:
     """Draw top-1 and top-5 beside what a random choice reaches."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 0.9 + 0.5 * len(parts)), layout="constrained")
-    panels = figure.subplots(1, 2, sharey=True)
-    for axes, name, title in zip(panels, ("top1", "top5"), ("top-1", "top-5"), strict=True):
+    figure, both = panels(2, 2, 4, 0.9 + 0.5 * len(parts), sharey=True)
+    for axes, name, title in zip(both, _FIGURES[:2], _NAMES[:2], strict=True):
         places = range(len(parts))
         axes.barh(places, [part[name] for part in parts.values()], label="model")
         random = [part[f"random_{name}"] for part in parts.values()]
         axes.plot(random, places, "|", ms=14, mew=2, color="tab:orange", label="random choice")
         axes.set_yticks(places, list(parts))
         axes.set(title=title, xlim=(0, 1))
-        axes.spines[["top", "right"]].set_visible(False)
-    panels[0].invert_yaxis()
-    figure.legend(
-        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False
-    )
+    both[0].invert_yaxis()
+    legend_below(figure, 2)
     return figure
 
 
 def _calibration_figure(calibration: dict[str, Any]) -> Figure:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4.5, 4), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = panels(1, 1, 4.5, 4)
     axes.plot([0.5, 1], [0.5, 1], "--", color="tab:gray", lw=1, label="as sure as right")
     axes.plot(calibration["expected"], calibration["observed"], "o-", label="model")
     axes.set(xlabel="expected share of right pairs", ylabel="observed", xlim=(0.48, 1.02))
     axes.legend(frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
 def _curves_figure(curves: dict[str, list[tuple[int, float]]]) -> Figure:
     """Draw each curve in a panel of its own."""
-    from matplotlib.figure import Figure
-
-    rows = -(-len(curves) // 2)
-    figure = Figure(figsize=(8, 2.2 * rows), layout="constrained")
-    panels = figure.subplots(rows, 2, squeeze=False).flatten()
-    for axes, (name, points) in zip(panels, sorted(curves.items()), strict=False):
+    figure, each = panels(len(curves), 2, 4, 2.2)
+    for axes, (name, points) in zip(each, sorted(curves.items()), strict=True):
         axes.plot(*zip(*points, strict=True), marker="." if len(points) < 20 else "")
         axes.set_title(name.replace("_", " "))
-        axes.spines[["top", "right"]].set_visible(False)
-    for axes in panels[len(curves) :]:
-        axes.set_visible(False)
     return figure

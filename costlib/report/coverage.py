@@ -1,37 +1,33 @@
-"""A picture of what a dataset covers."""
+"""What a dataset covers: its picture and its page."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import MaxNLocator
 
 from costlib.data import coverage
 from costlib.data.dataset import Dataset
+from costlib.data.summary import summarize
 from costlib.errors import InputError
 from costlib.files import storage_errors
+from costlib.report.figures import shortened
+from costlib.report.page import Page, Picture, Section, Table
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-_OPERATORS = 20
+_MOST_OPERATORS = 20
 """Operators with a bar of their own."""
 
 _LABEL_LENGTH = 34
 
 
 def draw_coverage(dataset: Dataset, path: Path) -> Path:
-    """Write :func:`coverage_figure` as a picture.
-
-    Parameters
-    ----------
-    dataset
-        The dataset.
-    path
-        Ends with ``.png`` or ``.svg``.
+    """Write :func:`coverage_figure` as a picture, whose name ends with ``.png`` or ``.svg``.
 
     Raises
     ------
@@ -60,9 +56,6 @@ def coverage_figure(dataset: Dataset) -> Figure:
     if operators.is_empty():
         raise InputError(f"{dataset.path} holds no measurements to draw")
 
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
     figure = Figure(figsize=(12, 8), layout=ConstrainedLayoutEngine(hspace=0.05, wspace=0.04))
     grid = figure.add_gridspec(2, 3, width_ratios=(1.25, 1, 1))
     panels = [figure.add_subplot(grid[:, 0])]
@@ -84,23 +77,24 @@ def coverage_figure(dataset: Dataset) -> Figure:
 
 
 def _draw_operators(axes: Axes, operators: pl.DataFrame) -> None:
-    shown = operators.head(_OPERATORS)
-    labels = [_short(name) for name in shown["operator"]]
+    shown = operators.head(_MOST_OPERATORS)
+    labels = [shortened(name, _LABEL_LENGTH) for name in shown["operator"]]
     counts = shown["tasks"].to_list()
-    if len(operators) > _OPERATORS:
-        labels.append(f"{len(operators) - _OPERATORS} others")
-        counts.append(int(operators["tasks"].tail(-_OPERATORS).sum()))
-    bars = axes.barh(range(len(labels)), counts)
-    axes.bar_label(bars, padding=3, fontsize=8)
-    axes.set_yticks(range(len(labels)), labels, fontsize=8)
-    axes.invert_yaxis()
+    if len(operators) > _MOST_OPERATORS:
+        labels.append(f"{len(operators) - _MOST_OPERATORS} others")
+        counts.append(int(operators["tasks"].tail(-_MOST_OPERATORS).sum()))
+    _draw_bars(axes, labels, counts)
     axes.margins(x=0.12, y=0.01)
     axes.set(title="tasks by operator", xlabel="tasks")
 
 
-def _draw_programs(axes: Axes, counts: pl.Series) -> None:
-    from matplotlib.ticker import MaxNLocator
+def _draw_bars(axes: Axes, labels: list[str], counts: list[int], **style: Any) -> None:
+    axes.bar_label(axes.barh(range(len(labels)), counts, **style), padding=3, fontsize=8)
+    axes.set_yticks(range(len(labels)), labels, fontsize=8)
+    axes.invert_yaxis()
 
+
+def _draw_programs(axes: Axes, counts: pl.Series) -> None:
     most = int(counts.max() or 1)  # type: ignore[arg-type]
     width = -(-most // 30)
     axes.hist(counts.to_numpy(), bins=np.arange(0.5, most + width + 0.5, width).tolist())
@@ -113,12 +107,8 @@ def _draw_slowness(axes: Axes, ratios: pl.Series) -> None:
     values = ratios.to_numpy()
     largest = max(10.0, float(values.max(initial=1.0)))
     axes.hist(values, bins=np.geomspace(1, largest, 40).tolist())
-    axes.set(
-        title="spread of latency",
-        xlabel="latency / best of the task",
-        ylabel="programs",
-        xscale="log",
-    )
+    axes.set(title="spread of latency", xlabel="latency / best of the task", ylabel="programs")
+    axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
 
 
@@ -129,29 +119,19 @@ def _draw_failures(axes: Axes, failures: pl.DataFrame, programs: int) -> None:
         axes.text(0.5, 0.5, "none", ha="center", va="center", transform=axes.transAxes)
         axes.set_axis_off()
         return
-    rows = range(len(failures))
-    bars = axes.barh(rows, failures["programs"].to_list(), height=0.6, color="tab:red")
-    axes.bar_label(bars, padding=3, fontsize=8)
-    axes.set_yticks(rows, failures["status"].to_list(), fontsize=8)
-    axes.invert_yaxis()
+    statuses, counts = failures["status"].to_list(), failures["programs"].to_list()
+    _draw_bars(axes, statuses, counts, height=0.6, color="tab:red")
     axes.margins(x=0.15)
     axes.ticklabel_format(axis="x", style="plain")
     axes.set(xlabel="programs")
 
 
 def _draw_best_so_far(axes: Axes, shares: pl.DataFrame) -> None:
-    count = shares["programs"].to_numpy()
-    axes.fill_between(
-        count,
-        shares["low"].to_numpy(),
-        shares["high"].to_numpy(),
-        alpha=0.25,
-        lw=0,
-        label="10 % to 90 % of the tasks",
+    count, low, high, mean = (
+        shares[name].to_numpy() for name in ("programs", "low", "high", "mean")
     )
-    axes.plot(
-        count, shares["mean"].to_numpy(), marker="." if len(count) < 3 else None, label="mean"
-    )
+    axes.fill_between(count, low, high, alpha=0.25, lw=0, label="10 % to 90 % of the tasks")
+    axes.plot(count, mean, marker="." if len(count) < 3 else None, label="mean")
     axes.set(
         title="best so far",
         xlabel="programs of a task, as measured",
@@ -161,5 +141,57 @@ def _draw_best_so_far(axes: Axes, shares: pl.DataFrame) -> None:
     axes.legend(frameon=False, loc="lower right", fontsize=8)
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= _LABEL_LENGTH else f"{name[: _LABEL_LENGTH - 1]}…"
+def dataset_report(dataset: Dataset) -> Page:
+    """Describe what a dataset covers.
+
+    Raises
+    ------
+    InputError
+        It holds no measurements.
+    """
+    summary = summarize(dataset)
+    figure = coverage_figure(dataset)
+    operators = coverage.by_operator(dataset)
+    return Page(
+        title=f"Dataset {dataset.path.resolve().name}",
+        text="Held-out tasks are counted apart and are in no table or picture.",
+        facts=[
+            ("measurements", f"{summary.measurements:,}"),
+            ("tasks", f"{summary.tasks:,}"),
+            ("programs", f"{summary.programs:,}"),
+            ("hardware", str(len(summary.hardware))),
+            ("held-out measurements", f"{summary.heldout_measurements:,}"),
+            ("programs mutated", f"{summary.mutation_parents:,}"),
+        ],
+        sections=[
+            Section("Coverage", parts=[Picture("coverage", "what the dataset covers", figure)]),
+            Section("Hardware", parts=[Table(_HARDWARE, coverage.by_hardware(dataset).rows())]),
+            Section(
+                "Operators",
+                "Latencies are of the best program of a task; the ratio is the median of all "
+                "programs' latencies to the best of their task.",
+                [Table(_OPERATORS, [_operator_row(row) for row in operators.to_dicts()])],
+            ),
+            Section(
+                "Networks",
+                parts=[Table(("network", ">tasks"), list(summary.tasks_by_network.items()))],
+            ),
+            Section("Failures", parts=[Table(_FAILURES, coverage.failures(dataset).rows())]),
+        ],
+    )
+
+
+_HARDWARE = ("hardware", ">programs", ">failed", ">tasks", "from", "to")
+_OPERATORS = ("operator", ">tasks", ">programs", ">failed", ">fastest", ">slowest", ">median ratio")
+_FAILURES = ("status", ">programs", "most frequent error")
+
+
+def _operator_row(row: dict[str, Any]) -> list[str]:
+    counts = [str(row[name]) for name in ("tasks", "programs", "failed")]
+    ratio = row["median_ratio"]
+    latencies = [_us(row["best_s"]), _us(row["worst_s"])]
+    return [row["operator"], *counts, *latencies, "-" if ratio is None else f"{ratio:.2f}"]
+
+
+def _us(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds * 1e6:,.1f} µs"

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from costlib.files import storage_errors
 from costlib.tuning.result import TuneResult
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 def best_so_far_s(result: TuneResult, network: str) -> np.ndarray:
-    """Weighted sum of the best latencies of a network's tasks after each trial.
-
-    Parameters
-    ----------
-    result
-        A tuning run.
-    network
-        One of its networks.
+    """Weighted sum of the best latencies of a network's tasks after each trial of a run.
 
     Returns
     -------
@@ -51,26 +41,18 @@ def draw_curve(result: TuneResult, path: Path) -> Path:
 
 def curve_figure(result: TuneResult) -> Figure:
     """Draw each network's curve beside PyTorch's latency."""
-    from matplotlib.figure import Figure
-
     count = len(result.networks)
     figure = Figure(figsize=(7, 4.2 * count), layout="constrained")
     for axes, one in zip(figure.subplots(count, squeeze=False)[:, 0], result.networks, strict=True):
         curve_ms = best_so_far_s(result, one.network) * 1e3
         axes.step(range(len(curve_ms)), curve_ms, where="post", label="best programs so far (sum)")
         if one.pytorch_latency_s is not None:
-            axes.axhline(
-                one.pytorch_latency_s * 1e3, color="tab:orange", ls="--", label="PyTorch, measured"
-            )
-        axes.axhline(
-            one.latency_after_s * 1e3, color="tab:green", ls=":", label="tuned network, measured"
-        )
-        axes.set(
-            title=f"{one.network}, {result.trials} trials, bundle {result.bundle}",
-            xlabel="trials",
-            ylabel="latency of the network (ms)",
-            yscale="log",
-        )
+            pytorch_ms = one.pytorch_latency_s * 1e3
+            axes.axhline(pytorch_ms, color="tab:orange", ls="--", label="PyTorch, measured")
+        tuned_ms = one.latency_after_s * 1e3
+        axes.axhline(tuned_ms, color="tab:green", ls=":", label="tuned network, measured")
+        axes.set_title(f"{one.network}, {result.trials} trials, bundle {result.bundle}")
+        axes.set(xlabel="trials", ylabel="latency of the network (ms)", yscale="log")
         axes.grid(alpha=0.3, which="both")
         axes.legend(frameon=False)
     return figure

@@ -15,12 +15,7 @@ if TYPE_CHECKING:
 
 
 class EventFile(AbstractContextManager["EventFile"]):
-    """A file of scalars; use as a context manager.
-
-    Parameters
-    ----------
-    folder
-        Where; TensorBoard shows each folder with such a file as a run.
+    """A file of scalars; TensorBoard shows each folder with one as a run. A context manager.
 
     Raises
     ------

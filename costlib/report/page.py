@@ -5,14 +5,15 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from matplotlib import rc_context
+from matplotlib.figure import Figure
 
 from costlib.files import storage_errors
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _BLACK = "#000000"
 """What matplotlib draws text and axes in; in a page that is the colour of the page's text."""
@@ -77,7 +78,7 @@ class Page:
     title: str
     text: str
     facts: Sequence[tuple[str, str]] = ()
-    sections: Sequence[Section] = field(default=())
+    sections: Sequence[Section] = ()
 
     @property
     def pictures(self) -> list[Picture]:
@@ -112,8 +113,6 @@ def save_pictures(page: Page, folder: Path) -> list[Path]:
 
 def render(page: Page) -> str:
     """Return a page as HTML; whatever it is told is shown as text, never taken for HTML."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     environment = Environment(
         loader=PackageLoader("costlib.report"),
         autoescape=True,
@@ -128,9 +127,6 @@ def render(page: Page) -> str:
 
 def _drawing(picture: Picture) -> str:
     """Return a figure as SVG that takes its page's width and colour of text."""
-    from markupsafe import Markup
-    from matplotlib import rc_context
-
     text = io.StringIO()
     # Marks are shared by the figures of a page; another salt for each keeps their names apart.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": picture.name}):

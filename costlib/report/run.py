@@ -16,11 +16,12 @@ from costlib.errors import CostlibError, InputError
 from costlib.hub import load_pretrained
 from costlib.report.against import comparison
 from costlib.report.curve import curve_figure
+from costlib.report.figures import panels
 from costlib.report.page import Fold, Page, Picture, Section, Table
 from costlib.report.trials import by_origin, spending_figure, tasks_figure, with_progress
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
-from costlib.training.assemble import assemble
+from costlib.training.batches import assemble, workload_rows
 from costlib.training.metrics import pairwise_accuracy, rank_correlation
 from costlib.tuning.result import NetworkResult, TaskResult, TuneResult
 from costlib.tuning.trials import TRIALS
@@ -48,19 +49,26 @@ def run_report(folder: Path, against: Path | None = None) -> Page:
     """
     result = read_result(folder)
     dataset = Dataset.open(folder / TRIALS)
-    rows = dataset.scan().filter(pl.col("hardware") == result.hardware_id).collect()
-    trials = with_progress(rows)
+    trials = with_progress(dataset.scan().filter(hardware=result.hardware_id).collect())
+    origins = by_origin(trials).to_dicts()
     tasks = sorted(result.tasks, key=_time_before_s, reverse=True)
     return Page(
         title=f"Tuning of {', '.join(one.network for one in result.networks)}",
         text=f"{result.trials} programs measured on {result.hardware_id}; {result.stopped}.",
-        facts=_facts(result),
+        facts=[
+            ("trials", str(result.trials)),
+            ("bundle", result.bundle),
+            ("seed", str(result.seed)),
+            ("last session", f"{result.elapsed_s:.0f} s"),
+            ("searching", f"{result.search_s:.0f} s"),
+            ("building and running", f"{result.measure_s:.0f} s"),
+        ],
         sections=[
             Section(
                 "Networks",
                 "As a whole, with all their tasks: as they came, tuned, and in PyTorch.",
                 [
-                    Table(_NETWORK_COLUMNS, [_network_row(one) for one in result.networks]),
+                    Table(_NETWORKS, [_network_row(one) for one in result.networks]),
                     Picture("curve", "latency of each network by trials", curve_figure(result)),
                 ],
             ),
@@ -69,7 +77,7 @@ def run_report(folder: Path, against: Path | None = None) -> Page:
                 "A task's share of the time, untuned and tuned, and its share of the trials.",
                 [
                     Picture("spending", "share of time and of trials", spending_figure(tasks)),
-                    Table(_TASK_COLUMNS, [_task_row(task) for task in tasks]),
+                    Table(_TASKS, [_task_row(task) for task in tasks]),
                 ],
             ),
             Section(
@@ -82,11 +90,7 @@ def run_report(folder: Path, against: Path | None = None) -> Page:
                 "What each part of the search gave",
                 "By where a program came from: how often it became its task's best, and for how "
                 "many tasks it still was at the end.",
-                [
-                    Table(
-                        _ORIGIN_COLUMNS, [_origin_row(row) for row in by_origin(trials).to_dicts()]
-                    )
-                ],
+                [Table(_ORIGINS, [_origin_row(row) for row in origins])],
             ),
             _predictions(result, dataset),
             _best_programs(trials, dataset, tasks, result.hardware_id),
@@ -105,22 +109,9 @@ def read_result(folder: Path) -> TuneResult:
         raise InputError(f"{folder / RESULT} cannot be read: {reason}") from None
 
 
-def _facts(result: TuneResult) -> list[tuple[str, str]]:
-    return [
-        ("trials", str(result.trials)),
-        ("bundle", result.bundle),
-        ("seed", str(result.seed)),
-        ("last session", f"{result.elapsed_s:.0f} s"),
-        ("searching", f"{result.search_s:.0f} s"),
-        ("building and running", f"{result.measure_s:.0f} s"),
-    ]
-
-
-_NETWORK_COLUMNS = (
-    "network", ">untuned", ">tuned", ">faster", ">PyTorch", ">difference of outputs",
-)  # fmt: skip
-_TASK_COLUMNS = ("task", ">calls", ">trials", ">untuned", ">tuned", ">faster", ">GFLOP/s")
-_ORIGIN_COLUMNS = (
+_NETWORKS = ("network", ">untuned", ">tuned", ">faster", ">PyTorch", ">difference of outputs")
+_TASKS = ("task", ">calls", ">trials", ">untuned", ">tuned", ">faster", ">GFLOP/s")
+_ORIGINS = (
     "origin", ">trials", ">failed", ">became best", ">best at the end", ">median latency / best",
 )  # fmt: skip
 
@@ -162,12 +153,9 @@ def _predictions(result: TuneResult, dataset: Dataset) -> Section:
         data = assemble(dataset, hardware=[result.hardware_id])
     except CostlibError as error:
         return Section(title, f"There is nothing to compare: {error}")
-    from matplotlib.figure import Figure
-
     scores = np.asarray(model.predict(data.batch))
     names = {task.workload_id: task.name for task in result.tasks}
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = panels(1, 1, 7, 4.5)
     rows = []
     for number, (workload_id, _) in enumerate(data.tasks):
         own = data.groups == number
@@ -182,7 +170,6 @@ def _predictions(result: TuneResult, dataset: Dataset) -> Section:
         xlabel="score of the bundle's model, from the task's highest",
         ylabel="share of the task's best throughput",
     )
-    axes.spines[["top", "right"]].set_visible(False)
     return Section(
         title,
         f"Scores by {result.bundle} as it was before the run, without what the run has taught it. "
@@ -199,15 +186,11 @@ def _best_programs(
     trials: pl.DataFrame, dataset: Dataset, tasks: Sequence[TaskResult], hardware_id: str
 ) -> Section:
     hardware = dataset.hardware()[hardware_id]
-    workloads = {
-        row["workload_id"]: row
-        for row in dataset.scan("workloads").collect().iter_rows(named=True)
-        if row["mod_json"] is not None
-    }
+    workloads = workload_rows(dataset)
     parts: list[Table | Picture | Fold] = []
     for task in [task for task in tasks if task.latency_after_s][:_SCRIPTS]:
         best = trials.filter(pl.col("is_final") & (pl.col("workload_id") == task.workload_id))
-        if best.is_empty() or task.workload_id not in workloads:
+        if best.is_empty():
             continue
         row = best.row(0, named=True)
         program = Program.from_row(row["workload_id"], row["sketch_id"], row["decisions"])

@@ -4,33 +4,25 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
+from costlib.report.figures import legend_below, panels, shortened, task_panels
 from costlib.schema import Origin, Status
 from costlib.search.history import TaskHistory
 from costlib.space.program import Program
 from costlib.tuning.result import TaskResult
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-_PANELS = 12
-"""Tasks with a panel of their own."""
-
-_COLUMNS = 3
+_SPENDING = 24
+"""Tasks with a bar of their own."""
 
 
 def with_progress(trials: pl.DataFrame) -> pl.DataFrame:
-    """Order measurements by time and say which were a task's best so far.
-
-    Parameters
-    ----------
-    trials
-        Rows of a dataset's measurements.
+    """Order a dataset's measurements by time and say which were a task's best so far.
 
     Returns
     -------
@@ -62,12 +54,7 @@ def with_progress(trials: pl.DataFrame) -> pl.DataFrame:
 
 
 def by_origin(trials: pl.DataFrame) -> pl.DataFrame:
-    """Return what each source of programs gave, most trials first.
-
-    Parameters
-    ----------
-    trials
-        See :func:`with_progress`.
+    """Return what each source of programs gave to :func:`with_progress`, most trials first.
 
     Returns
     -------
@@ -93,92 +80,45 @@ def by_origin(trials: pl.DataFrame) -> pl.DataFrame:
 
 
 def tasks_figure(trials: pl.DataFrame, tasks: Sequence[TaskResult]) -> Figure:
-    """Draw each trial of the first tasks, by its origin, and the best so far.
-
-    Parameters
-    ----------
-    trials
-        See :func:`with_progress`.
-    tasks
-        The most important first.
-    """
-    from matplotlib.figure import Figure
-
-    shown = [task for task in tasks if task.trials][:_PANELS]
-    columns = min(_COLUMNS, max(len(shown), 1))
-    rows = -(-max(len(shown), 1) // columns)
-    figure = Figure(figsize=(3.2 * columns, 2.6 * rows), layout="constrained")
-    panels = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axes, task in zip(panels, shown, strict=False):
-        _draw_task(axes, trials.filter(workload_id=task.workload_id), task)
-    for axes in panels[len(shown) :]:
-        axes.set_axis_off()
-    handles = {}
-    for axes in panels:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles[label] = handle
-    if handles:
-        figure.legend(
-            list(handles.values()),
-            list(handles),
-            loc="outside lower center",
-            ncols=6,
-            frameon=False,
-        )
+    """Draw each of :func:`with_progress`'s trials of the first tasks, by origin, and the best."""
+    figure, panels = task_panels([task for task in tasks if task.trials])
+    for task, axes in panels:
+        _draw_task(axes, trials.filter(workload_id=task.workload_id))
+    legend_below(figure, 6)
     return figure
 
 
-def _draw_task(axes: Axes, trials: pl.DataFrame, task: TaskResult) -> None:
-    from matplotlib.ticker import MaxNLocator
-
+def _draw_task(axes: Axes, trials: pl.DataFrame) -> None:
     for number, origin in enumerate(Origin):
         own = trials.filter(pl.col("origin") == str(origin), pl.col("latency_s").is_not_null())
         if len(own):
             latency_us = own["latency_s"].to_numpy() * 1e6
             colour = f"C{number}"
             axes.plot(own["trial"].to_numpy(), latency_us, ".", color=colour, label=str(origin))
-    known = trials.filter(pl.col("best_s").is_not_null())
-    axes.step(
-        known["trial"].to_numpy(),
-        known["best_s"].to_numpy() * 1e6,
-        where="post",
-        color="tab:gray",
-        lw=1,
-        label="best so far",
-    )
-    axes.set_title(task.name if len(task.name) <= 36 else f"{task.name[:35]}…", fontsize=8)
-    axes.set(xlabel="trial", ylabel="µs", yscale="log")
-    axes.yaxis.set_major_formatter("{x:g}")
+    known = trials.drop_nulls("best_s")
+    best_us = known["best_s"].to_numpy() * 1e6
+    (line,) = axes.step(known["trial"].to_numpy(), best_us, where="post", label="best so far")
+    line.set(color="tab:gray", lw=1)
+    axes.set_ylabel("µs")
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.minorticks_off()
-    axes.tick_params(labelsize=7, which="both")
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def spending_figure(tasks: Sequence[TaskResult]) -> Figure:
     """Draw where trials went beside where time is spent, before tuning and after."""
-    from matplotlib.figure import Figure
-
-    shown = list(tasks)[: 2 * _PANELS]
-    before, after = (
-        np.array([(latency_s or 0) * sum(task.calls.values()) for task, latency_s in pairs])
-        for pairs in (
-            [(task, task.latency_before_s) for task in shown],
-            [(task, task.latency_after_s or task.latency_before_s) for task in shown],
-        )
-    )
+    shown = tasks[:_SPENDING]
+    calls = np.array([sum(task.calls.values()) for task in shown], "float64")
+    before = np.array([task.latency_before_s or 0 for task in shown])
+    after = np.array([task.latency_after_s or task.latency_before_s or 0 for task in shown])
     trials = np.array([task.trials for task in shown], "float64")
-    figure = Figure(figsize=(9, 1.6 + 0.42 * len(shown)), layout="constrained")
-    axes = figure.subplots()
+    parts = {"time before": before * calls, "time after": after * calls, "trials": trials}
+    figure, (axes,) = panels(1, 1, 9, 1.6 + 0.42 * len(shown))
     places = np.arange(len(shown))
-    parts = (("time before", before), ("time after", after), ("trials", trials))
-    for number, (label, values) in enumerate(parts):
+    for number, (label, values) in enumerate(parts.items()):
         share = 100 * values / max(values.sum(), 1e-30)
         axes.barh(places + 0.27 * (number - 1), share, height=0.25, label=label)
-    names = [t.name if len(t.name) <= 42 else f"{t.name[:41]}…" for t in shown]
-    axes.set_yticks(places, names, fontsize=8)
+    axes.set_yticks(places, [shortened(task.name, 42) for task in shown], fontsize=8)
     axes.invert_yaxis()
     axes.set(xlabel="share of all tasks (%)")
-    figure.legend(loc="outside lower center", ncols=3, frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
+    legend_below(figure, 3)
     return figure

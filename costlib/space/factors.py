@@ -60,7 +60,7 @@ def tilings(extent: int, levels: int, max_innermost: int) -> Tilings:
     known = {tuple(row): number for number, row in enumerate(factors.tolist())}
     neighbours: list[int] = []
     starts = [0]
-    primes = [divisor for divisor in _divisors(extent) if len(_divisors(divisor)) == 2]
+    primes = prime_factors(extent)
     for row in factors.tolist():
         reached = {
             known[moved]
@@ -89,6 +89,19 @@ def _splits(extent: int, levels: int) -> list[tuple[int, ...]]:
 def _divisors(number: int) -> list[int]:
     small = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
     return sorted({*small, *(number // d for d in small)})
+
+
+def prime_factors(number: int) -> list[int]:
+    """Return the primes that divide a number, each once, the smallest first."""
+    found = []
+    divisor = 2
+    while divisor * divisor <= number:
+        if number % divisor == 0:
+            found.append(divisor)
+            while number % divisor == 0:
+                number //= divisor
+        divisor += 1
+    return [*found, number] if number > 1 else found
 
 
 def _moved(row: list[int], source: int, target: int, prime: int) -> tuple[int, ...]:

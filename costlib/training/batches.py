@@ -1,10 +1,11 @@
-"""A dataset as a stream of arrays, in bounded memory however large it is."""
+"""A dataset as arrays: all of it, or as a stream in bounded memory however large it is."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,6 +20,12 @@ from costlib.features.store import FeatureStore
 from costlib.features.task_encoder import TaskEncoder
 from costlib.hardware import Hardware
 from costlib.models.base import View
+
+Chosen = Collection[str] | None
+"""Ids of workloads or of hardware; ``None`` for all."""
+
+Progress = Callable[[int, int], None] | None
+"""Called with (done, total)."""
 
 
 @dataclass(frozen=True)
@@ -50,22 +57,18 @@ class TrainingData:
 def batches(
     dataset: Dataset,
     *,
-    only: Collection[str] | None = None,
-    hardware: Collection[str] | None = None,
+    only: Chosen = None,
+    hardware: Chosen = None,
     view: View = "statements",
     programs: int = 16_384,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: Progress = None,
 ) -> Iterator[TrainingData]:
     """Stream the programs that ran, and that this TVM can replay.
 
     Parameters
     ----------
-    dataset
-        The dataset.
-    only
-        Workload ids to take; all if not given.
-    hardware
-        Hardware ids to take; all if not given.
+    only, hardware
+        Workload ids and hardware ids to take; all if not given.
     view
         What the features describe, see :class:`costlib.models.base.CostModel`. Schedules need no
         replaying: programs of imported logs are then among them.
@@ -103,6 +106,32 @@ def batches(
         yield concatenate(tasks)
 
 
+def assemble(
+    dataset: Dataset,
+    *,
+    only: Chosen = None,
+    hardware: Chosen = None,
+    view: View = "statements",
+    on_progress: Progress = None,
+) -> TrainingData:
+    """Bring the programs that ran, and that this TVM can replay, into arrays.
+
+    For the parameters see :func:`batches`.
+
+    Raises
+    ------
+    DatasetError
+        There is no such program.
+    """
+    parts = list(batches(dataset, only=only, hardware=hardware, view=view, on_progress=on_progress))
+    if not parts:
+        raise DatasetError(
+            f"{dataset.path} holds no measured program of the tasks asked for; "
+            "see `costlib dataset info`"
+        )
+    return concatenate(parts)
+
+
 def concatenate(parts: Iterable[TrainingData]) -> TrainingData:
     """Append training data to one another; at least one, and each task in one of them only."""
     parts = list(parts)
@@ -118,7 +147,7 @@ def concatenate(parts: Iterable[TrainingData]) -> TrainingData:
 
 
 def measured_tasks(
-    dataset: Dataset, store: FeatureStore, hardware_id: str, only: Collection[str] | None = None
+    dataset: Dataset, store: FeatureStore, hardware_id: str, only: Chosen = None
 ) -> Iterator[tuple[str, pl.DataFrame]]:
     """Go through the tasks whose statements :func:`batches` streams, without their features.
 
@@ -141,7 +170,7 @@ def measured_tasks(
 
 
 def _labelled(
-    dataset: Dataset, hardware_id: str, only: Collection[str] | None, *columns: pl.Expr
+    dataset: Dataset, hardware_id: str, only: Chosen, *columns: pl.Expr
 ) -> Iterator[tuple[str, pl.DataFrame]]:
     latency_s = pl.col("latency_s")
     sound = (latency_s.is_finite() & (latency_s > 0)).fill_null(False).all().alias("sound")
@@ -157,7 +186,7 @@ def _labelled(
         yield workload_id, ran.drop("sound").with_columns(label=latency_s.min() / latency_s)
 
 
-def chosen_hardware(dataset: Dataset, chosen: Collection[str] | None) -> dict[str, Hardware]:
+def chosen_hardware(dataset: Dataset, chosen: Chosen) -> dict[str, Hardware]:
     """Return those hardwares of a dataset, all if ``None``, by their ids."""
     known = dataset.hardware()
     for hardware_id in chosen or ():
@@ -166,11 +195,48 @@ def chosen_hardware(dataset: Dataset, chosen: Collection[str] | None) -> dict[st
     return {i: h for i, h in known.items() if chosen is None or i in chosen}
 
 
+def among(rows: pl.LazyFrame, column: str, chosen: Chosen) -> pl.LazyFrame:
+    """Return the rows whose column is among those chosen, all if ``None``."""
+    return rows if chosen is None else rows.filter(pl.col(column).is_in(list(chosen)))
+
+
+def measured_rows(dataset: Dataset, hardware: Chosen, only: Chosen = None) -> pl.LazyFrame:
+    """Return the measurements of some workloads on :func:`chosen_hardware`."""
+    rows = among(dataset.scan(), "hardware", chosen_hardware(dataset, hardware))
+    return among(rows, "workload_id", only)
+
+
+def most_frequent_hardware(rows: pl.LazyFrame, hardware: Chosen) -> str | None:
+    """Return that of the chosen hardware which most rows are of, ``None`` if there are no rows."""
+    counts = among(rows, "hardware", hardware).group_by("hardware").agg(pl.len())
+    ranked = counts.sort("len", "hardware", descending=True).collect()["hardware"]
+    return None if ranked.is_empty() else str(ranked[0])
+
+
+def workload_rows(dataset: Dataset) -> dict[str, dict[str, Any]]:
+    """Return the rows of a dataset's ``workloads`` by their ids."""
+    rows = dataset.scan("workloads").drop("mod_script").collect()
+    return {row["workload_id"]: row for row in rows.iter_rows(named=True)}
+
+
+def schedule_describer(dataset: Dataset) -> Callable[[str, Hardware, pl.DataFrame], FeatureBatch]:
+    """Return what describes a workload's programs by ``sketch_id`` and ``decisions``."""
+    sketches = dataset.scan("sketches").select("sketch_id", "instructions").collect()
+    instructions = {sketch_id: json.loads(text) for sketch_id, text in sketches.iter_rows()}
+    rows = workload_rows(dataset)
+
+    def describe(workload_id: str, hardware: Hardware, programs: pl.DataFrame) -> FeatureBatch:
+        used = {one: instructions[one] for one in programs["sketch_id"].unique()}
+        encoder = TaskEncoder.of_row(rows[workload_id], used, hardware)
+        return encoder.written_schedules(
+            programs["sketch_id"].to_list(), programs["decisions"].to_list()
+        )
+
+    return describe
+
+
 def _statements(
-    dataset: Dataset,
-    only: Collection[str] | None,
-    hardware: Collection[str] | None,
-    on_progress: Callable[[int, int], None] | None,
+    dataset: Dataset, only: Chosen, hardware: Chosen, on_progress: Progress
 ) -> Iterator[TrainingData]:
     columns = dataset.scan("workloads").select("workload_id", "flops").collect()
     flops = dict(columns.iter_rows())
@@ -183,22 +249,14 @@ def _statements(
             yield _task(batch, programs, workload_id, hardware_id)
 
 
-def _schedules(
-    dataset: Dataset, only: Collection[str] | None, hardware: Collection[str] | None
-) -> Iterator[TrainingData]:
-    sketches = dataset.scan("sketches").select("sketch_id", "instructions").collect()
-    instructions = {sketch_id: json.loads(text) for sketch_id, text in sketches.iter_rows()}
-    workloads = dataset.scan("workloads").drop("mod_script")
-    described = {row["workload_id"]: row for row in workloads.collect().iter_rows(named=True)}
+def _schedules(dataset: Dataset, only: Chosen, hardware: Chosen) -> Iterator[TrainingData]:
+    describe = schedule_describer(dataset)
     columns = (pl.col("sketch_id").first(), pl.col("decisions").first())
     for hardware_id, machine in chosen_hardware(dataset, hardware).items():
         for workload_id, programs in _labelled(dataset, hardware_id, only, *columns):
-            used = {one: instructions[one] for one in programs["sketch_id"].unique()}
-            encoder = TaskEncoder.of_row(described[workload_id], used, machine)
-            batch = encoder.written_schedules(
-                programs["sketch_id"].to_list(), programs["decisions"].to_list()
+            yield _task(
+                describe(workload_id, machine, programs), programs, workload_id, hardware_id
             )
-            yield _task(batch, programs, workload_id, hardware_id)
 
 
 def _task(

@@ -6,7 +6,7 @@ them see, at the same path.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -14,27 +14,31 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from costlib.arrays import Float32s, Integers
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError, InputError
 from costlib.features.build import build_features
 from costlib.models.base import CostModel
-from costlib.models.gbdt import GbdtModel, ranked_together
-from costlib.training.assemble import assemble
-from costlib.training.batches import chosen_hardware
+from costlib.models.gbdt import GbdtModel
+from costlib.training.batches import (
+    Chosen,
+    TrainingData,
+    batches,
+    chosen_hardware,
+    concatenate,
+    measured_rows,
+)
 
 _LOCAL = "local:"
 _SECONDS_TO_ANSWER = 30
 
 
 @dataclass(frozen=True)
-class _Share:
-    """What a worker trains on: pooled features, relevance, sizes of the tasks, and their ids."""
+class Share:
+    """What a worker trains on: ``data``, made of so many programs of these workloads."""
 
-    columns: Float32s
-    relevance: np.ndarray[Any, np.dtype[np.int32]]
-    sizes: Integers
-    tasks: list[str]
+    data: Any
+    programs: int
+    workloads: set[str]
 
 
 @contextmanager
@@ -83,8 +87,8 @@ def fit_on_cluster(
     dataset: Dataset,
     model: GbdtModel,
     *,
-    only: Collection[str] | None = None,
-    hardware: Collection[str] | None = None,
+    only: Chosen = None,
+    hardware: Chosen = None,
     seed: int = 0,
 ) -> tuple[int, set[str]]:
     """Train a model of trees on all workers of a cluster.
@@ -116,18 +120,15 @@ def fit_on_cluster(
     from dask import delayed
     from lightgbm import DaskLGBMRanker
 
-    held = list(spread(client, dataset, model, only, hardware, _load).values())
-    shapes = client.gather([client.submit(_shape, share) for share in held])
-    filled = [(share, shape) for share, shape in zip(held, shapes, strict=True) if shape[0]]
-    if not filled:
-        raise DatasetError(f"{dataset.path} holds no measured program of the tasks asked for")
+    held, programs, workloads = spread(client, dataset, model, only, hardware, _ranking_data)
+    shapes = client.gather([client.submit(_shapes, share) for share in held.values()])
 
-    def column(name: str, dtype: str) -> Any:
-        """Join an attribute of the shares; a chunk stays with its worker."""
+    def column(number: int, dtype: str) -> Any:
+        """Join an array of the shares; a chunk stays with its worker."""
         return da.concatenate(
             [
-                da.from_delayed(delayed(getattr)(share, name), shape, dtype=dtype)
-                for share, shape in ((share, _shape_of(name, sizes)) for share, sizes in filled)
+                da.from_delayed(delayed(_array)(share, number), shape[number], dtype=dtype)
+                for share, shape in zip(held.values(), shapes, strict=True)
             ]
         )
 
@@ -135,49 +136,79 @@ def fit_on_cluster(
     ranker = DaskLGBMRanker(
         client=client, n_estimators=model.config.num_trees, **_for_scikit_learn(parameters)
     )
-    ranker.fit(
-        column("columns", "float32"), column("relevance", "int32"), group=column("sizes", "int64")
-    )
+    ranker.fit(column(0, "float32"), column(1, "int32"), group=column(2, "int64"))
     model.adopt(ranker.booster_)
-    tasks = client.gather([client.submit(getattr, share, "tasks") for share, _ in filled])
-    return sum(shape[0] for _, shape in filled), {one for part in tasks for one in part}
+    return programs, workloads
+
+
+def _ranking_data(model: GbdtModel, data: TrainingData) -> tuple[Any, ...]:
+    """Return pooled features, their relevance, and the sizes of what is ranked together."""
+    return tuple(map(np.asarray, model.ranking_data(data.batch, data.labels, data.groups)))
+
+
+def _array(share: Share, number: int) -> Any:
+    return share.data[number]
+
+
+def _shapes(share: Share) -> list[tuple[int, ...]]:
+    return [array.shape for array in share.data]
 
 
 def spread(
     client: Any,
     dataset: Dataset,
     model: CostModel,
-    only: Collection[str] | None,
-    hardware: Collection[str] | None,
-    load: Callable[..., Any],
-) -> dict[str, Any]:
-    """Let each worker load its share of the tasks; return what it holds, by the worker's address.
+    only: Chosen,
+    hardware: Chosen,
+    prepare: Callable[[Any, TrainingData], Any],
+) -> tuple[dict[str, Any], int, set[str]]:
+    """Let each worker load its share of the tasks, and ``prepare`` it for a model.
 
-    Features that are missing are computed here, before. ``load`` is given the dataset's folder, the
-    share's workload ids, ``hardware`` and the model.
+    Features that are missing are computed here, before.
+
+    Returns
+    -------
+    shares, programs, workloads
+        Futures of :class:`Share` by the worker's address, and how many programs of which workloads
+        they hold; a worker whose tasks have no two programs to rank holds none.
+
+    Raises
+    ------
+    DatasetError
+        There is nothing to train on.
     """
     if model.view == "statements":
         for hardware_id in chosen_hardware(dataset, hardware):
             build_features(dataset, hardware_id)
-    workers = sorted(client.scheduler_info()["workers"])
-    shares = divided(dataset, only, hardware, len(workers))
     path = str(dataset.path.resolve())
-    return {
-        worker: client.submit(load, path, tasks, hardware, model, workers=[worker], pure=False)
-        for worker, tasks in zip(workers, shares, strict=False)
+    held = {
+        worker: client.submit(
+            _load, path, tasks, hardware, model, prepare, workers=[worker], pure=False
+        )
+        for worker, tasks in shares_of_workers(client, dataset, only, hardware).items()
     }
+    contents = client.gather({w: client.submit(_content, share) for w, share in held.items()})
+    held = {worker: share for worker, share in held.items() if contents[worker]}
+    if not held:
+        raise DatasetError(f"{dataset.path} holds no task with two measured programs to rank")
+    programs, workloads = zip(*(contents[worker] for worker in held), strict=True)
+    return held, sum(programs), set().union(*workloads)
 
 
-def divided(
-    dataset: Dataset, only: Collection[str] | None, hardware: Collection[str] | None, count: int
-) -> list[list[str]]:
+def shares_of_workers(
+    client: Any, dataset: Dataset, only: Chosen, hardware: Chosen
+) -> dict[str, list[str]]:
+    """Return the ids of each worker's tasks, by its address."""
+    workers = sorted(client.scheduler_info()["workers"])
+    return dict(zip(workers, divided(dataset, only, hardware, len(workers)), strict=False))
+
+
+def divided(dataset: Dataset, only: Chosen, hardware: Chosen, count: int) -> list[list[str]]:
     """Return the ids of each worker's tasks, all with about as many programs.
 
     There are fewer shares than workers if there are fewer tasks.
     """
-    rows = dataset.scan().filter(pl.col("hardware").is_in(list(chosen_hardware(dataset, hardware))))
-    if only is not None:
-        rows = rows.filter(pl.col("workload_id").is_in(list(only)))
+    rows = measured_rows(dataset, hardware, only)
     counted = rows.group_by("workload_id").agg(programs=pl.len())
     shares: list[list[str]] = [[] for _ in range(count)]
     held = [0] * count
@@ -189,26 +220,17 @@ def divided(
     return [share for share in shares if share]
 
 
-def _load(path: str, only: list[str], hardware: Collection[str] | None, model: GbdtModel) -> _Share:
-    data = assemble(Dataset.open(path), only=only, hardware=hardware, view=model.view)
-    order = np.argsort(data.groups, kind="stable")
-    sizes = np.unique(data.groups, return_counts=True)[1]
-    return _Share(
-        data.batch.pooled()[order],
-        model.relevance(data.labels[order]),
-        np.array(ranked_together(sizes)),
-        [workload_id for workload_id, _ in data.tasks],
-    )
+def _load(path: str, only: list[str], hardware: Chosen, model: Any, prepare: Any) -> Share | None:
+    parts = list(batches(Dataset.open(path), only=only, hardware=hardware, view=model.view))
+    data = concatenate(parts) if parts else None
+    if data is None or np.bincount(data.groups).max() < 2:
+        return None
+    workloads = {workload_id for workload_id, _ in data.tasks}
+    return Share(prepare(model, data), len(data.labels), workloads)
 
 
-def _shape(share: _Share) -> tuple[int, int, int]:
-    """Return the numbers of programs, columns and groups."""
-    return (*share.columns.shape, len(share.sizes))
-
-
-def _shape_of(name: str, shape: tuple[int, int, int]) -> tuple[int, ...]:
-    programs, columns, groups = shape
-    return {"columns": (programs, columns), "relevance": (programs,), "sizes": (groups,)}[name]
+def _content(share: Share | None) -> tuple[int, set[str]] | None:
+    return None if share is None else (share.programs, share.workloads)
 
 
 def _for_scikit_learn(parameters: dict[str, Any]) -> dict[str, Any]:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from pydantic import BaseModel, ConfigDict
 
 from costlib.arrays import Bools, Floats, Integers
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
 from costlib.features.batch import FeatureBatch, join, select
-from costlib.features.task_encoder import TaskEncoder
+from costlib.frozen import Frozen
 from costlib.models.direction import DirectionModel
 from costlib.space.directions import DIRECTIONS, stock_probabilities
+from costlib.training.batches import Chosen, among, most_frequent_hardware, schedule_describer
 
 _LEAST_PAIRS = 20
 """Measured pairs that it takes to bring differences of scores to the scale of speed-ups."""
@@ -53,8 +50,23 @@ class DirectionData:
     groups: Integers
     tasks: list[str]
 
+    def of(self, rows: Bools) -> DirectionData:
+        """Return some of the programs, those where bool `n` is true."""
+        return DirectionData(
+            select(self.batch, rows),
+            self.gains[rows],
+            self.measured[rows],
+            self.groups[rows],
+            self.tasks,
+        )
 
-class DirectionMetrics(BaseModel):
+    @property
+    def comparable(self) -> Bools:
+        """Whether a program was changed in two directions or more, bool `n`."""
+        return np.asarray((~np.isnan(self.gains)).sum(1) >= 2)
+
+
+class DirectionMetrics(Frozen):
     """How well directions were chosen for programs of unseen tasks.
 
     Attributes
@@ -72,8 +84,6 @@ class DirectionMetrics(BaseModel):
         the best, over ten bins of that probability.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     programs: int
     accuracy: float
     stock_accuracy: float
@@ -84,19 +94,8 @@ class DirectionMetrics(BaseModel):
     calibration_error: float
 
 
-def direction_data(
-    dataset: Dataset, hardware_id: str, only: Collection[str] | None = None
-) -> DirectionData:
-    """Read the mutation records of one hardware.
-
-    Parameters
-    ----------
-    dataset
-        The dataset.
-    hardware_id
-        One of its hardwares.
-    only
-        Workload ids to take; all if not given.
+def direction_data(dataset: Dataset, hardware_id: str, only: Chosen = None) -> DirectionData:
+    """Read the mutation records of one hardware; ``only`` those of some workloads, by their ids.
 
     Raises
     ------
@@ -109,40 +108,26 @@ def direction_data(
             f"{dataset.path} has no mutation records of {hardware_id}; "
             "collect them with a plan, see [mutations]"
         )
-    table = table.with_columns(gain=_gain(table))
-    batches, gains, measured, groups = [], [], [], []
-    tasks: list[str] = []
-    for (workload_id,), rows in table.group_by("workload_id", maintain_order=True):
-        parents = rows.unique("parent_id", keep="first", maintain_order=True)
-        place = {parent: number for number, parent in enumerate(parents["parent_id"])}
-        table_of_gains = np.full((len(parents), len(DIRECTIONS)), np.nan)
-        was_measured = np.zeros(table_of_gains.shape, bool)
-        for parent, direction, gain, seen in rows.select(
-            "parent_id", "direction", "gain", "seen"
-        ).iter_rows():
-            spot = place[parent], DIRECTIONS.index(direction)
-            table_of_gains[spot] = gain
-            was_measured[spot] = seen
-        batches.append(_schedules(dataset, hardware_id, str(workload_id), parents))
-        gains.append(table_of_gains)
-        measured.append(was_measured)
-        groups.append(np.full(len(parents), len(tasks)))
-        tasks.append(str(workload_id))
-    return DirectionData(
-        join(batches),
-        np.concatenate(gains),
-        np.concatenate(measured),
-        np.concatenate(groups),
-        tasks,
+    families = pl.struct("workload_id", "parent_id")
+    spots = (
+        table.select(families.rle_id()).to_series().to_numpy(),
+        [DIRECTIONS.index(direction) for direction in table["direction"]],
     )
+    parents = table.filter(families.is_first_distinct()).with_columns(decisions="parent_decisions")
+    gains = np.full((len(parents), len(DIRECTIONS)), np.nan)
+    gains[spots] = _gain(table).to_numpy()
+    measured = np.zeros(gains.shape, bool)
+    measured[spots] = table["seen"].to_numpy()
+    describe, machine = schedule_describer(dataset), dataset.hardware()[hardware_id]
+    tasks = parents["workload_id"].unique(maintain_order=True).to_list()
+    by_task = parents.partition_by("workload_id", maintain_order=True)
+    batches = [describe(one, machine, rows) for one, rows in zip(tasks, by_task, strict=True)]
+    groups = parents["workload_id"].rle_id().to_numpy().astype("int64")
+    return DirectionData(join(batches), gains, measured, groups, tasks)
 
 
 def fit_directions(
-    dataset: Dataset,
-    *,
-    hardware: Collection[str] | None = None,
-    only: Collection[str] | None = None,
-    seed: int = 0,
+    dataset: Dataset, *, hardware: Chosen = None, only: Chosen = None, seed: int = 0
 ) -> tuple[DirectionModel, DirectionMetrics] | None:
     """Train on the hardware with the most mutation records, ``None`` if there are too few.
 
@@ -161,43 +146,26 @@ def fit_directions(
         The model has seen all tasks; the metrics are those of a model that was not shown every
         fifth of them, on these.
     """
-    records = dataset.scan("mutations")
-    if hardware is not None:
-        records = records.filter(pl.col("hardware").is_in(list(hardware)))
-    counts = records.group_by("hardware").agg(pl.len())
-    ranked = counts.sort("len", "hardware", descending=True).collect()["hardware"]
-    if ranked.is_empty():
+    hardware_id = most_frequent_hardware(dataset.scan("mutations"), hardware)
+    if hardware_id is None:
         return None
-    data = direction_data(dataset, ranked[0], only)
+    data = direction_data(dataset, hardware_id, only)
     judged = data.groups % _JUDGED_EVERY == _JUDGED_EVERY - 1
-    if min(_comparable(data, judged), _comparable(data, ~judged)) < _LEAST_PROGRAMS:
+    seen, unseen = data.of(~judged), data.of(judged)
+    if min(seen.comparable.sum(), unseen.comparable.sum()) < _LEAST_PROGRAMS:
         return None
     partial, model = DirectionModel(), DirectionModel()
-    partial.fit(select(data.batch, ~judged), data.gains[~judged], data.groups[~judged], seed=seed)
-    model.fit(data.batch, data.gains, data.groups, seed=seed)
-    unseen = replace(
-        data,
-        batch=select(data.batch, judged),
-        gains=data.gains[judged],
-        measured=data.measured[judged],
-        groups=data.groups[judged],
-    )
+    for one, shown in ((partial, seen), (model, data)):
+        one.fit(shown.batch, shown.gains, shown.groups, seed=seed)
     return model, evaluate_directions(partial, unseen)
-
-
-def _comparable(data: DirectionData, chosen: np.ndarray[Any, Any]) -> int:
-    """Programs that were changed in two directions or more."""
-    return int(((~np.isnan(data.gains[chosen])).sum(1) >= 2).sum())
 
 
 def evaluate_directions(model: DirectionModel, data: DirectionData) -> DirectionMetrics:
     """Compare a model's directions with stock's, on programs it has not seen."""
-    allowed = ~np.isnan(data.gains)
-    rows = allowed.sum(1) >= 2
-    gains, allowed = data.gains[rows], allowed[rows]
+    known, rows = ~np.isnan(data.gains), data.comparable
+    gains, allowed = data.gains[rows], known[rows]
     every = np.arange(len(gains))
     best = np.nanargmax(gains, 1)
-    known = ~np.isnan(data.gains)
     chances = model.probabilities(data.batch, known)[rows]
     expected = np.where(allowed, model.expected_gains(data.batch, known)[rows], -np.inf)
     stock = stock_probabilities(allowed)
@@ -214,27 +182,26 @@ def evaluate_directions(model: DirectionModel, data: DirectionData) -> Direction
     )
 
 
-def _family_table(dataset: Dataset, hardware_id: str, only: Collection[str] | None) -> pl.DataFrame:
+def _family_table(dataset: Dataset, hardware_id: str, only: Chosen) -> pl.DataFrame:
     """A row for each child: the difference of scores, and the speed-up where it was measured."""
     here = pl.col("hardware") == hardware_id
-    latencies = dataset.scan().filter(here).group_by("program_id").agg(pl.col("latency_s").median())
-    parents = (
+    programs = (
         dataset.scan()
         .filter(here)
-        .group_by(parent_id="program_id")
-        .agg(
-            parent_decisions=pl.col("decisions").first(),
-            parent_latency_s=pl.col("latency_s").median(),
-        )
+        .group_by("program_id")
+        .agg(pl.col("decisions").first(), pl.col("latency_s").median())
     )
+    names = {"program_id": "parent_id"}
+    names |= {column: f"parent_{column}" for column in ("decisions", "latency_s")}
     children = dataset.scan("mutations").filter(here & pl.col("child_score").is_not_null())
-    if only is not None:
-        children = children.filter(pl.col("workload_id").is_in(list(only)))
-    speed_up = (pl.col("parent_latency_s") / pl.col("latency_s")).log()
     return (
-        children.join(latencies, on="program_id", how="left")
-        .join(parents, on="parent_id", how="inner")
-        .with_columns(speed_up=speed_up, score_gain=pl.col("child_score") - pl.col("parent_score"))
+        among(children, "workload_id", only)
+        .join(programs.select("program_id", "latency_s"), on="program_id", how="left")
+        .join(programs.rename(names), on="parent_id", how="inner")
+        .with_columns(
+            speed_up=(pl.col("parent_latency_s") / pl.col("latency_s")).log(),
+            score_gain=pl.col("child_score") - pl.col("parent_score"),
+        )
         .with_columns(seen=pl.col("speed_up").is_not_null())
         .sort("workload_id", "parent_id", "direction", "seen", "program_id")
         .collect()
@@ -251,21 +218,7 @@ def _gain(table: pl.DataFrame) -> pl.Series:
     return table.select(pl.coalesce("speed_up", pl.col("score_gain") * scale)).to_series()
 
 
-def _schedules(
-    dataset: Dataset, hardware_id: str, workload_id: str, parents: pl.DataFrame
-) -> FeatureBatch:
-    row = dataset.scan("workloads").filter(workload_id=workload_id).collect().row(0, named=True)
-    used = parents["sketch_id"].unique().to_list()
-    sketches = dataset.scan("sketches").filter(pl.col("sketch_id").is_in(used)).collect()
-    texts = sketches.select("sketch_id", "instructions").iter_rows()
-    instructions = {sketch_id: json.loads(text) for sketch_id, text in texts}
-    encoder = TaskEncoder.of_row(row, instructions, dataset.hardware()[hardware_id])
-    return encoder.written_schedules(
-        parents["sketch_id"].to_list(), parents["parent_decisions"].to_list()
-    )
-
-
-def _calibration_error(confidence: Floats, right: Any) -> float:
+def _calibration_error(confidence: Floats, right: Bools) -> float:
     bins = np.minimum((confidence * 10).astype(int), 9)
     error = 0.0
     for number in np.unique(bins):

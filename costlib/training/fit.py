@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-
-import polars as pl
 
 from costlib.data.dataset import Dataset
 from costlib.data.splits import split_by_task
@@ -16,11 +14,9 @@ from costlib.models import model_class, training_curve
 from costlib.models.base import CostModel
 from costlib.models.baselines.neural import NeuralModel
 from costlib.models.gbdt import GbdtModel
-from costlib.training.assemble import TrainingData, assemble
-from costlib.training.batches import chosen_hardware
-from costlib.training.calibration import Calibration, calibrate_pairs
+from costlib.training.batches import Chosen, Progress, TrainingData, assemble, measured_rows
 from costlib.training.cluster import fit_on_cluster
-from costlib.training.metrics import Metrics, evaluate_scores
+from costlib.training.metrics import Calibration, Metrics, calibrate_pairs, evaluate_scores
 from costlib.training.protocol import (
     ProtocolMetrics,
     evaluate_protocol,
@@ -28,8 +24,6 @@ from costlib.training.protocol import (
     network_weights,
 )
 from costlib.training.ranks import fit_in_ranks
-
-Progress = Callable[[int, int], None]
 
 _HELD_OUT_SHARE = 0.2
 
@@ -47,10 +41,8 @@ class FittedModel:
         :mod:`costlib.training.protocol` if those are the dataset's held-out networks.
     calibration
         How its scores' differences match what was measured of those.
-    trained
-        Workload ids it was trained on.
-    held_out
-        Workload ids it was judged on.
+    trained, held_out
+        Workload ids it was trained on, and judged on.
     removed
         How many further tasks were left out because they nearly equal one of those.
     programs
@@ -70,18 +62,16 @@ def fit_model(
     dataset: Dataset,
     *,
     kind: str = "gbdt",
-    hardware: Collection[str] | None = None,
+    hardware: Chosen = None,
     held_out_share: float | None = None,
     seed: int = 0,
     cluster: Any = None,
-    on_progress: Progress | None = None,
+    on_progress: Progress = None,
 ) -> FittedModel:
     """Train on a dataset and judge on its held-out networks, or on some of its tasks.
 
     Parameters
     ----------
-    dataset
-        The dataset.
     kind
         The model, see :func:`costlib.models.model_class`.
     hardware
@@ -108,26 +98,26 @@ def fit_model(
     """
     if held_out_share is not None and not 0 < held_out_share < 1:
         raise InputError(f"held_out_share is {held_out_share}; it must lie between 0 and 1")
-    known = chosen_hardware(dataset, hardware)
-    measured = dataset.scan().filter(pl.col("hardware").is_in(list(known)))
-    ids = set(measured.select(pl.col("workload_id").unique()).collect()["workload_id"])
+    measured = measured_rows(dataset, hardware).select("workload_id")
+    ids = set(measured.unique().collect()["workload_id"])
     if len(ids) < 2:
         raise DatasetError(
             f"{dataset.path} has measurements of {len(ids)} task(s); a model needs at least two, "
             "one to learn from and one to be judged on"
         )
     held_out = dataset.held_out()
+    fit = partial(_fit, kind, dataset, hardware, seed, cluster, on_progress)
     evaluate: Callable[[Any], Metrics | ProtocolMetrics]
     if held_out_share is None and held_out is not None:
-        model, programs, trained = _fit(kind, dataset, None, hardware, seed, cluster, on_progress)
+        model, programs, trained = fit(only=None)
         judged_on = most_measured_hardware(held_out, hardware)
         unseen = assemble(held_out, hardware=[judged_on], view=model.view)
-        evaluate = partial(evaluate_protocol, unseen, weights=network_weights(held_out))
-        judged, removed = held_out_ids(held_out), 0
+        weights = network_weights(held_out)
+        evaluate = partial(evaluate_protocol, unseen, weights=weights)
+        judged, removed = {workload for calls in weights.values() for workload in calls}, 0
     else:
         split = split_by_task(dataset, held_out_share or _HELD_OUT_SHARE, seed)
-        learnt = split.train.workload_ids
-        model, programs, trained = _fit(kind, dataset, learnt, hardware, seed, cluster, on_progress)
+        model, programs, trained = fit(only=split.train.workload_ids)
         judged, removed = set(split.test.workload_ids), split.removed
         unseen = assemble(dataset, only=judged, hardware=hardware, view=model.view)
         evaluate = partial(evaluate_scores, latency_s=unseen.latency_s, groups=unseen.groups)
@@ -140,8 +130,8 @@ def fit_model(
         model,
         evaluate(scores),
         calibrate_pairs(scores, unseen.latency_s, unseen.groups),
-        trained,
-        _sorted(judged),
+        tuple(sorted(trained)),
+        tuple(sorted(judged)),
         removed,
         programs,
     )
@@ -150,61 +140,37 @@ def fit_model(
 def _fit(
     kind: str,
     dataset: Dataset,
-    only: Collection[str] | None,
-    hardware: Collection[str] | None,
+    hardware: Chosen,
     seed: int,
     cluster: Any,
-    on_progress: Progress | None,
-) -> tuple[CostModel, int, tuple[str, ...]]:
+    on_progress: Progress,
+    only: Chosen,
+) -> tuple[CostModel, int, set[str]]:
     """Return the fitted model, and how many programs of which workloads it was trained on."""
     model = model_class(kind)()
-    if cluster is not None:
-        if isinstance(model, GbdtModel):
-            programs, tasks = fit_on_cluster(
-                cluster, dataset, model, only=only, hardware=hardware, seed=seed
-            )
-            return model, programs, _sorted(tasks)
-        if isinstance(model, NeuralModel):
-            fitted, programs, tasks = fit_in_ranks(
-                cluster, dataset, model, only=only, hardware=hardware, seed=seed
-            )
-            return fitted, programs, _sorted(tasks)
-        raise InputError(f"'{kind}' cannot be trained on a cluster; 'gbdt' and 'mlp' can")
-    data = assemble(dataset, only=only, hardware=hardware, view=model.view, on_progress=on_progress)
-    model.fit(data.batch, data.labels, data.groups, seed=seed)
-    return model, len(data.labels), _sorted({workload_id for workload_id, _ in data.tasks})
-
-
-def _sorted(workload_ids: Collection[str]) -> tuple[str, ...]:
-    return tuple(sorted(workload_ids))
-
-
-def held_out_ids(held_out: Dataset) -> set[str]:
-    """Return the workloads that the networks of a dataset call."""
-    return {workload for calls in network_weights(held_out).values() for workload in calls}
+    if cluster is None:
+        data = assemble(
+            dataset, only=only, hardware=hardware, view=model.view, on_progress=on_progress
+        )
+        model.fit(data.batch, data.labels, data.groups, seed=seed)
+        return model, len(data.labels), {workload_id for workload_id, _ in data.tasks}
+    if isinstance(model, GbdtModel):
+        found = fit_on_cluster(cluster, dataset, model, only=only, hardware=hardware, seed=seed)
+        return model, *found
+    if isinstance(model, NeuralModel):
+        return fit_in_ranks(cluster, dataset, model, only=only, hardware=hardware, seed=seed)
+    raise InputError(f"'{kind}' cannot be trained on a cluster; 'gbdt' and 'mlp' can")
 
 
 def judge_networks(
-    model: CostModel,
-    held_out: Dataset,
-    hardware_id: str | None = None,
-    on_progress: Progress | None = None,
+    model: CostModel, held_out: Dataset, hardware_id: str | None = None
 ) -> ProtocolMetrics:
     """Judge a model on the networks of a dataset, by the protocol.
 
-    Parameters
-    ----------
-    model
-        The model.
-    held_out
-        The dataset.
-    hardware_id
-        The hardware to judge on; the one with the most measurements if not given.
-    on_progress
-        Called with (done, total) programs while features are computed.
+    That is on one hardware, the one with the most measurements if none is given.
     """
     hardware_id = hardware_id or most_measured_hardware(held_out)
-    data = assemble(held_out, hardware=[hardware_id], view=model.view, on_progress=on_progress)
+    data = assemble(held_out, hardware=[hardware_id], view=model.view)
     return evaluate_protocol(data, model.predict(data.batch), network_weights(held_out))
 
 
@@ -213,12 +179,6 @@ def judge(model: CostModel, data: TrainingData) -> Metrics:
     return evaluate_scores(model.predict(data.batch), data.latency_s, data.groups)
 
 
-def evaluate_model(
-    model: CostModel,
-    dataset: Dataset,
-    *,
-    only: Collection[str] | None = None,
-    on_progress: Progress | None = None,
-) -> Metrics:
+def evaluate_model(model: CostModel, dataset: Dataset, *, only: Chosen = None) -> Metrics:
     """Judge a model on a dataset, or on some of its workloads."""
-    return judge(model, assemble(dataset, only=only, view=model.view, on_progress=on_progress))
+    return judge(model, assemble(dataset, only=only, view=model.view))

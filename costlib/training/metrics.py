@@ -1,18 +1,25 @@
-"""How well scores rank programs: top-k and pairwise accuracy, within tasks."""
+"""How well scores rank programs within tasks, and whether a model is as sure as it is right."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
-from scipy.special import comb
+from scipy.special import comb, expit
 from scipy.stats import rankdata
+from sklearn.calibration import calibration_curve
 
 from costlib.arrays import Floats, Integers
+from costlib.frozen import Frozen
+
+_BINS = 10
+"""Of pairs, by how sure a model is."""
+
+_MOST_PROGRAMS = 128
+"""Of one task whose pairs are looked at; those of more would crowd out those of the others."""
 
 
-class Metrics(BaseModel):
+class Metrics(Frozen):
     """Figures over the tasks of a dataset, each task counted by its weight.
 
     Attributes
@@ -32,8 +39,6 @@ class Metrics(BaseModel):
         over tasks; 0.5 is guessing.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     tasks: int
     programs: int
     top1: float
@@ -48,10 +53,7 @@ class Metrics(BaseModel):
 
 
 def evaluate_scores(
-    scores: Floats,
-    latency_s: Floats,
-    groups: Integers,
-    weights: Sequence[float] | None = None,
+    scores: Floats, latency_s: Floats, groups: Integers, weights: Sequence[float] | None = None
 ) -> Metrics:
     """Compare scores with latencies.
 
@@ -62,30 +64,51 @@ def evaluate_scores(
     weights
         Calls of each task, indexed like ``groups``; 1 each if not given.
     """
+    judged = JudgedTasks(scores, latency_s, groups)
     indices = np.unique(groups)
-    weight = np.ones(int(indices.max()) + 1) if weights is None else np.asarray(weights, "float64")
-    members = [np.flatnonzero(groups == index) for index in indices]
-    best = np.array([latency_s[m].min() for m in members])
-
-    def pooled(chosen: Floats) -> float:
-        return float((weight[indices] * best).sum() / (weight[indices] * chosen).sum())
-
-    ranked = {k: np.array([top_k(scores[m], latency_s[m], k) for m in members]) for k in (1, 5)}
-    picked = {k: np.array([expected_best(latency_s[m], k) for m in members]) for k in (1, 5)}
-    pairs = [pairwise_accuracy(scores[m], latency_s[m]) for m in members]
+    weight = np.ones(len(indices)) if weights is None else np.asarray(weights, "float64")[indices]
+    total = float((weight * judged.best).sum())
+    figures = {}
+    for name, chosen_by in (("", judged.ranked), ("random_", judged.picked)):
+        for k in (1, 5):
+            chosen = chosen_by(k)
+            figures[f"{name}top{k}"] = total / float((weight * chosen).sum())
+            figures[f"{name}top{k}_task_mean"] = float(np.mean(judged.best / chosen))
+    pairs = judged.each(pairwise_accuracy)
     return Metrics(
-        tasks=len(members),
+        tasks=len(indices),
         programs=len(scores),
-        top1=pooled(ranked[1]),
-        top5=pooled(ranked[5]),
-        top1_task_mean=float(np.mean(best / ranked[1])),
-        top5_task_mean=float(np.mean(best / ranked[5])),
-        random_top1=pooled(picked[1]),
-        random_top5=pooled(picked[5]),
-        random_top1_task_mean=float(np.mean(best / picked[1])),
-        random_top5_task_mean=float(np.mean(best / picked[5])),
+        **figures,
         pairwise_accuracy=float(np.nanmean(pairs)) if not np.isnan(pairs).all() else float("nan"),
     )
+
+
+class JudgedTasks:
+    """What scores make of each task, as arrays over the tasks.
+
+    Attributes
+    ----------
+    programs, best
+        How many programs it has, and its best latency.
+    """
+
+    def __init__(self, scores: Floats, latency_s: Floats, groups: Integers) -> None:
+        members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+        self._tasks = [(scores[rows], latency_s[rows]) for rows in members]
+        self.programs = np.array([len(rows) for rows in members])
+        self.best = self.each(lambda _, latency_s: float(latency_s.min()))
+
+    def each(self, figure: Callable[[Floats, Floats], float]) -> Floats:
+        """Return a figure of the scores and latencies of each task."""
+        return np.array([figure(scores, latency_s) for scores, latency_s in self._tasks])
+
+    def ranked(self, k: int) -> Floats:
+        """Return :func:`top_k` of each task."""
+        return self.each(lambda scores, latency_s: top_k(scores, latency_s, k))
+
+    def picked(self, k: int) -> Floats:
+        """Return :func:`expected_best` of each task."""
+        return self.each(lambda _, latency_s: expected_best(latency_s, k))
 
 
 def top_k(scores: Floats, latency_s: Floats, k: int) -> float:
@@ -121,3 +144,37 @@ def rank_correlation(scores: Floats, latency_s: Floats) -> float:
     if any(np.ptp(one) == 0 for one in ranks):
         return float("nan")
     return float(np.corrcoef(*ranks)[0, 1])
+
+
+class Calibration(Frozen):
+    """Pairs of programs of one task, in bins with as many pairs each.
+
+    Attributes
+    ----------
+    expected
+        How probably the one with the higher score is faster, by the logistic function of the
+        scores' difference, which is what ranking losses take them for.
+    observed
+        In which share it was.
+    """
+
+    expected: tuple[float, ...]
+    observed: tuple[float, ...]
+
+
+def calibrate_pairs(scores: Floats, latency_s: Floats, groups: Integers) -> Calibration:
+    """Compare the scores' differences with what was measured; see :func:`evaluate_scores`."""
+    gaps, right = [np.zeros(0)], [np.zeros(0, bool)]
+    for group in np.unique(groups):
+        rows = np.flatnonzero(groups == group)[:_MOST_PROGRAMS]
+        one, other = (rows[places] for places in np.triu_indices(len(rows), 1))
+        gap = scores[one] - scores[other]
+        differ = (gap != 0) & (latency_s[one] != latency_s[other])
+        gaps.append(np.abs(gap[differ]))
+        right.append(((gap > 0) == (latency_s[one] < latency_s[other]))[differ])
+    if not sum(map(len, gaps)):
+        return Calibration(expected=(), observed=())
+    observed, expected = calibration_curve(
+        np.concatenate(right), expit(np.concatenate(gaps)), n_bins=_BINS, strategy="quantile"
+    )
+    return Calibration(expected=tuple(expected.tolist()), observed=tuple(observed.tolist()))

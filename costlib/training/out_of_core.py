@@ -7,7 +7,7 @@ constants, so that it takes the same input as any other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import lightgbm as lgb
@@ -18,15 +18,13 @@ from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
 from costlib.features.build import build_features
 from costlib.models.gbdt import GbdtConfig, GbdtModel, ranked_together
-from costlib.training.batches import batches, chosen_hardware, measured_tasks
+from costlib.training.batches import Chosen, Progress, batches, chosen_hardware, measured_tasks
 
 MAX_BIN = 15
 
 _SAMPLE_TASKS = 256
 _SAMPLE_PROGRAMS = 200
 """Bins are chosen on this many programs of each of so many tasks, on each hardware."""
-
-Chosen = Collection[str] | None
 
 
 def fit_gbdt(
@@ -36,7 +34,7 @@ def fit_gbdt(
     hardware: Chosen = None,
     config: GbdtConfig | None = None,
     seed: int = 0,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: Progress = None,
 ) -> GbdtModel:
     """Train on a dataset that is streamed from disk.
 
@@ -45,7 +43,7 @@ def fit_gbdt(
     dataset, only, hardware, on_progress
         See :func:`costlib.training.batches.batches`.
     config, seed
-        See :class:`costlib.models.gbdt.GbdtModel`.
+        Of the model.
 
     Raises
     ------
@@ -82,9 +80,7 @@ class _PooledRows(lgb.Sequence):  # type: ignore[misc]
     batch_size = 8192
 
     def __init__(self, stream: Iterator[Any], length: int, kept: Bools) -> None:
-        self._stream = stream
-        self._length = length
-        self._kept = kept
+        self._stream, self._length, self._kept = stream, length, kept
         self._first = 0
         self._rows = np.empty((0, len(kept)), "float32")
 
@@ -107,10 +103,7 @@ class _PooledRows(lgb.Sequence):  # type: ignore[misc]
 
 
 def _labels(
-    dataset: Dataset,
-    only: Chosen,
-    hardware: Chosen,
-    on_progress: Callable[[int, int], None] | None,
+    dataset: Dataset, only: Chosen, hardware: Chosen, on_progress: Progress
 ) -> tuple[Floats, list[int]]:
     """Return the labels of all programs and the number of programs of each task."""
     labels = []
@@ -135,7 +128,5 @@ def _sample(dataset: Dataset, only: Chosen, hardware: Chosen) -> Float32s:
 def _telling_columns(sample: Float32s) -> Bools:
     """Mark the columns that vary, and of equal ones the first."""
     _, first = np.unique(sample, axis=1, return_index=True)
-    kept = np.zeros(sample.shape[1], bool)
-    kept[first] = True
-    kept &= sample.max(0) > sample.min(0)
-    return kept
+    is_first = np.isin(np.arange(sample.shape[1]), first)
+    return np.asarray(is_first & (sample.max(0) > sample.min(0)))

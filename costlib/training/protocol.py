@@ -6,25 +6,21 @@ networks' tasks pooled; they differ, so both are given.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
-import polars as pl
-from pydantic import BaseModel, ConfigDict
 
-from costlib.arrays import Floats
+from costlib.arrays import Floats, Integers
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
-from costlib.training.assemble import TrainingData
-from costlib.training.metrics import expected_best, pairwise_accuracy, rank_correlation, top_k
+from costlib.frozen import Frozen
+from costlib.training.batches import Chosen, TrainingData, most_frequent_hardware
+from costlib.training.metrics import JudgedTasks, pairwise_accuracy, rank_correlation
 
 KS = (1, 5, 10)
 
-_COUNTS = ("tasks", "programs")
 
-
-class NetworkMetrics(BaseModel):
+class NetworkMetrics(Frozen):
     """Figures of one network, or of several together.
 
     Attributes
@@ -41,8 +37,6 @@ class NetworkMetrics(BaseModel):
     rank_correlation
         Spearman's, of scores and throughputs within a task, averaged over tasks.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     tasks: int
     programs: int
@@ -74,50 +68,32 @@ class ProtocolMetrics(NetworkMetrics):
     networks: dict[str, NetworkMetrics]
 
 
-class _Tasks:
-    """What a model made of each task, as arrays over the tasks."""
+class _Judged:
+    """Figures of each task; those of a network are made of its tasks'."""
 
     def __init__(self, data: TrainingData, scores: Floats) -> None:
-        members = [np.flatnonzero(data.groups == number) for number in range(len(data.tasks))]
-        latencies = [data.latency_s[rows] for rows in members]
-        self.programs = np.array([len(rows) for rows in members])
-        self.best = np.array([latency_s.min() for latency_s in latencies])
-        self.ranked = {
-            k: np.array([top_k(scores[r], s, k) for r, s in zip(members, latencies, strict=True)])
-            for k in KS
-        }
-        self.random = {k: np.array([expected_best(s, k) for s in latencies]) for k in KS}
-        self.pairwise = np.array(
-            [pairwise_accuracy(scores[r], s) for r, s in zip(members, latencies, strict=True)]
-        )
-        self.correlation = np.array(
-            [rank_correlation(scores[r], s) for r, s in zip(members, latencies, strict=True)]
-        )
+        self._tasks = JudgedTasks(scores, data.latency_s, data.groups)
+        self._chosen = {f"top{k}": self._tasks.ranked(k) for k in KS}
+        self._chosen |= {f"random_top{k}": self._tasks.picked(k) for k in KS}
+        self._pairwise = self._tasks.each(pairwise_accuracy)
+        self._correlation = self._tasks.each(rank_correlation)
 
-    def metrics(self, tasks: np.ndarray[Any, Any], weights: Floats) -> NetworkMetrics:
-        best = float(weights @ self.best[tasks])
-
-        def share(chosen: Floats) -> float:
-            return best / float(weights @ chosen[tasks])
-
+    def metrics(self, tasks: Integers, weights: Floats) -> NetworkMetrics:
+        best = float(weights @ self._tasks.best[tasks])
         return NetworkMetrics(
             tasks=len(tasks),
-            programs=int(self.programs[tasks].sum()),
-            **{f"top{k}": share(self.ranked[k]) for k in KS},
-            **{f"random_top{k}": share(self.random[k]) for k in KS},
-            pairwise_accuracy=float(np.nanmean(self.pairwise[tasks])),
-            rank_correlation=float(np.nanmean(self.correlation[tasks])),
+            programs=int(self._tasks.programs[tasks].sum()),
+            **{name: best / float(weights @ each[tasks]) for name, each in self._chosen.items()},
+            pairwise_accuracy=float(np.nanmean(self._pairwise[tasks])),
+            rank_correlation=float(np.nanmean(self._correlation[tasks])),
         )
 
 
 def network_weights(dataset: Dataset) -> dict[str, dict[str, int]]:
     """Return for each network how often it calls each of its tunable workloads."""
-    weights: dict[str, dict[str, int]] = {}
-    for network, workload_id, weight in (
-        dataset.scan("networks").sort("network").collect().iter_rows()
-    ):
-        weights.setdefault(network, {})[workload_id] = weight
-    return weights
+    rows = dataset.scan("networks").sort("network").collect()
+    parts = rows.partition_by("network", maintain_order=True, as_dict=True, include_key=False)
+    return {network: dict(calls.iter_rows()) for (network,), calls in parts.items()}
 
 
 def evaluate_protocol(
@@ -142,8 +118,8 @@ def evaluate_protocol(
     numbers = {workload_id: number for number, (workload_id, _) in enumerate(data.tasks)}
     if len(numbers) < len(data.tasks):
         raise DatasetError("the protocol judges one hardware at a time; choose one")
-    judged = _Tasks(data, np.asarray(scores, "float64"))
-    networks, pooled_tasks, pooled_weights = {}, [], []
+    judged = _Judged(data, np.asarray(scores, "float64"))
+    networks, parts = {}, []
     for network, calls in weights.items():
         missing = [workload_id for workload_id in calls if workload_id not in numbers]
         if missing:
@@ -154,49 +130,28 @@ def evaluate_protocol(
         tasks = np.array([numbers[workload_id] for workload_id in calls])
         share = np.array(list(calls.values()), "float64")
         networks[network] = judged.metrics(tasks, share)
-        pooled_tasks.append(tasks)
-        pooled_weights.append(share)
+        parts.append((tasks, share))
     if not networks:
         raise DatasetError("the dataset notes no networks; collect them with a plan")
-    every = list(networks.values())
     mean = {
-        name: float(np.mean([getattr(one, name) for one in every]))
+        name: float(np.mean([getattr(one, name) for one in networks.values()]))
         for name in NetworkMetrics.model_fields
-        if name not in _COUNTS
     }
-    return ProtocolMetrics.model_validate(
-        {
-            **mean,
-            "tasks": len(data.tasks),
-            "programs": len(data.labels),
-            "hardware": data.tasks[0][1],
-            "networks": networks,
-            "pooled": judged.metrics(np.concatenate(pooled_tasks), np.concatenate(pooled_weights)),
-        }
-    )
+    mean |= {"tasks": len(data.tasks), "programs": len(data.labels)}
+    pooled = judged.metrics(*map(np.concatenate, zip(*parts, strict=True)))
+    return ProtocolMetrics(**mean, hardware=data.tasks[0][1], pooled=pooled, networks=networks)
 
 
-def most_measured_hardware(dataset: Dataset, among: Collection[str] | None = None) -> str:
-    """Return the hardware that most measurements of a dataset were made on.
-
-    Parameters
-    ----------
-    dataset
-        The dataset.
-    among
-        Ids to choose from; all if not given.
+def most_measured_hardware(dataset: Dataset, among: Chosen = None) -> str:
+    """Return that of the given hardware which most measurements of a dataset were made on.
 
     Raises
     ------
     DatasetError
         The dataset has no measurements on them.
     """
-    records = dataset.scan()
-    if among is not None:
-        records = records.filter(pl.col("hardware").is_in(list(among)))
-    counts = records.group_by("hardware").agg(pl.len())
-    ranked = counts.sort("len", "hardware", descending=True).collect()["hardware"]
-    if ranked.is_empty():
+    found = most_frequent_hardware(dataset.scan(), among)
+    if found is None:
         on = "" if among is None else f" on {', '.join(among)}"
         raise DatasetError(f"{dataset.path} has no measurements{on}")
-    return str(ranked[0])
+    return found

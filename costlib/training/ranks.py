@@ -7,19 +7,16 @@ of them. Dask starts the processes, hands out the shares and brings the model ba
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-import numpy as np
-
 from costlib.data.dataset import Dataset
-from costlib.errors import DatasetError
 from costlib.models.base import CostModel
 from costlib.models.baselines.neural import NeuralModel
-from costlib.training.assemble import TrainingData, assemble
-from costlib.training.cluster import spread
+from costlib.training.batches import Chosen, TrainingData
+from costlib.training.cluster import Share, spread
 
 _PATIENCE = timedelta(minutes=10)
 """How long a process waits for the others before it gives up."""
@@ -28,70 +25,28 @@ _PATIENCE = timedelta(minutes=10)
 def fit_in_ranks(
     client: Any,
     dataset: Dataset,
-    model: NeuralModel,
+    model: NeuralModel[Any],
     *,
-    only: Collection[str] | None = None,
-    hardware: Collection[str] | None = None,
+    only: Chosen = None,
+    hardware: Chosen = None,
     seed: int = 0,
-) -> tuple[NeuralModel, int, set[str]]:
+) -> tuple[NeuralModel[Any], int, set[str]]:
     """Train a neural model on all workers of a cluster.
 
-    Parameters
-    ----------
-    client
-        Dask's, see :func:`costlib.training.cluster.connected`.
-    dataset
-        The dataset, on a disk that all workers see.
-    model
-        Says what is trained, and how.
-    only, hardware
-        Workload ids and hardware ids to train on; all if not given.
-    seed
-        As in :meth:`costlib.models.base.CostModel.fit`; the batches are not those of one process.
-
-    Returns
-    -------
-    model, programs, workloads
-        The fitted model, and how many programs of which workloads it was trained on.
-
-    Raises
-    ------
-    DatasetError
-        There is nothing to train on.
+    As :func:`costlib.training.cluster.fit_on_cluster`, but the fitted model is another one, and
+    returned as well: ``model`` says what is trained, and how.
     """
-    held = spread(client, dataset, model, only, hardware, _load)
-    sizes = client.gather({w: client.submit(_size, share) for w, share in held.items()})
-    ranks = [worker for worker in held if sizes[worker]]
-    if not ranks:
-        raise DatasetError(f"{dataset.path} holds no task with two measured programs to rank")
-    fitted = together(client, {worker: held[worker] for worker in ranks}, _fit, model, seed)
-    tasks = client.gather([client.submit(_tasks, held[worker]) for worker in ranks])
-    programs = sum(sizes[worker] for worker in ranks)
-    return fitted, programs, {workload_id for part in tasks for workload_id in part}
+    held, programs, workloads = spread(client, dataset, model, only, hardware, _unprepared)
+    return together(client, held, _fit, model, seed), programs, workloads
 
 
-def _load(
-    path: str, only: list[str], hardware: Collection[str] | None, model: CostModel
-) -> TrainingData | None:
-    try:
-        return assemble(Dataset.open(path), only=only, hardware=hardware, view=model.view)
-    except DatasetError:
-        return None
+def _unprepared(_: CostModel, data: TrainingData) -> TrainingData:
+    return data
 
 
-def _size(share: TrainingData | None) -> int:
-    """Return the number of programs, 0 if there are no two to rank."""
-    if share is None or np.unique(share.groups, return_counts=True)[1].max() < 2:
-        return 0
-    return len(share.labels)
-
-
-def _tasks(share: TrainingData) -> list[str]:
-    return [workload_id for workload_id, _ in share.tasks]
-
-
-def _fit(share: TrainingData, model: NeuralModel, seed: int) -> NeuralModel:
-    model.fit(share.batch, share.labels, share.groups, seed=seed)
+def _fit(share: Share, model: NeuralModel[Any], seed: int) -> NeuralModel[Any]:
+    data = share.data
+    model.fit(data.batch, data.labels, data.groups, seed=seed)
     return model
 
 
@@ -102,17 +57,10 @@ def together(
     (first, *_) = shares
     port = client.submit(_free_port, workers=[first], pure=False).result()
     meeting = f"tcp://{urlsplit(first).hostname}:{port}"
+    size = len(shares)
     futures = [
         client.submit(
-            _rank,
-            meeting,
-            rank,
-            len(shares),
-            train,
-            share,
-            *arguments,
-            workers=[worker],
-            pure=False,
+            _rank, meeting, rank, size, train, share, *arguments, workers=[worker], pure=False
         )
         for rank, (worker, share) in enumerate(shares.items())
     ]

@@ -15,7 +15,7 @@ from costlib.features.schedule import (
     schedule_batch,
 )
 from costlib.logs.importers.steps import erase_steps
-from costlib.training.assemble import assemble
+from costlib.training.batches import assemble
 
 INSTRUCTIONS = [
     ["GetSBlock", [], ["matmul", "main"], ["b0"]],

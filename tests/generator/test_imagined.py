@@ -8,7 +8,7 @@ import pytest
 from costlib.data.dataset import Dataset
 from costlib.features.task_encoder import TaskEncoder
 from costlib.generator import language
-from costlib.generator.imagined import Judge, Programs, imagine
+from costlib.generator.imagined import Judge, Programs
 from costlib.generator.sentences import write_down
 from costlib.hub import Bundle
 from costlib.space.program import Program, Sketch
@@ -51,9 +51,9 @@ def test_imagined_programs_are_good_by_the_model(
 
     def imagined(seed: int, good: int, random: int) -> dict[str, Programs]:
         rng = np.random.default_rng(seed)
-        found = imagine(judge, vectors, measured, good, random, rng)
-        assert found.slope == pytest.approx(-0.5)
-        return found.programs
+        found, slope = judge.imagine(measured, good, random, rng)
+        assert slope == pytest.approx(-0.5)
+        return found
 
     def scores_of(found: dict[str, Programs]) -> np.ndarray:
         return scores({name: programs.vectors for name, programs in found.items()})

@@ -22,7 +22,7 @@ from costlib.hub import Bundle, list_bundles, load_pretrained, save_bundle
 from costlib.hub.evaluate import evaluate
 from costlib.hub.manifest import MANIFEST
 from costlib.hub.remote import publish
-from costlib.training.assemble import assemble
+from costlib.training.batches import assemble
 
 
 def test_loading_gives_the_same_scores(bundle: Bundle, dataset: Dataset) -> None:

@@ -17,7 +17,7 @@ from costlib.errors import CostlibError
 from costlib.features.batch import select
 from costlib.hub import Bundle
 from costlib.hub.manifest import MANIFEST
-from costlib.training.assemble import TrainingData, assemble
+from costlib.training.batches import TrainingData, assemble
 
 EDITS = st.lists(
     st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 8), st.binary(max_size=6)),

@@ -12,7 +12,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from costlib.errors import InputError
 from costlib.models import training_curve
 from costlib.report.events import EventFile
-from costlib.tuning.result import TuneProgress
+from costlib.tuning.progress import TuneProgress
 from costlib.workloads import Task
 
 

@@ -13,8 +13,7 @@ from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError, UnknownNameError
 from costlib.features import programs
 from costlib.hardware import Hardware
-from costlib.training.assemble import assemble
-from costlib.training.batches import TrainingData, batches, concatenate
+from costlib.training.batches import TrainingData, assemble, batches, concatenate
 
 
 @pytest.fixture

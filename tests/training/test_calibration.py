@@ -7,8 +7,8 @@ from scipy.special import expit
 from costlib.data.dataset import Dataset
 from costlib.hub import Bundle
 from costlib.models.training_curve import listening, recording, tell
-from costlib.training.calibration import calibrate_pairs
 from costlib.training.fit import fit_model
+from costlib.training.metrics import calibrate_pairs
 
 
 @pytest.mark.parametrize("sure", [0.5, 1.0, 3.0])

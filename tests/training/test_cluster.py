@@ -12,19 +12,17 @@ from scipy.stats import spearmanr
 from costlib.cli.app import run as run_command
 from costlib.data.dataset import Dataset
 from costlib.errors import InputError
-from costlib.generator.fit import fit_generator
+from costlib.generator.fit import fit_generator, fit_generator_in_ranks
 from costlib.generator.model import Generator
-from costlib.generator.ranks import fit_generator_in_ranks
 from costlib.generator.sentences import write_down
 from costlib.generator.transformer import GeneratorConfig
 from costlib.hub import load_pretrained
 from costlib.models.baselines.mlp import MlpConfig, MlpModel
-from costlib.models.baselines.neural import NeuralModel
-from costlib.models.baselines.normalisation import Normalisation
+from costlib.models.baselines.neural import NeuralModel, measure_columns
 from costlib.models.baselines.sequence import SequenceModel
 from costlib.models.gbdt import GbdtModel
 from costlib.training import cluster
-from costlib.training.assemble import assemble
+from costlib.training.batches import assemble
 from costlib.training.cluster import connected, fit_on_cluster
 from costlib.training.fit import fit_model
 from costlib.training.metrics import evaluate_scores
@@ -82,7 +80,7 @@ def test_a_neural_model_is_as_good_as_one_process(
 def test_both_workers_count(two_workers: Any, dataset: Dataset) -> None:
     """The columns' means are those of all tasks, not of one worker's."""
     model, _, _ = fit_in_ranks(two_workers, dataset, MlpModel(MlpConfig(epochs=1)))
-    everything = Normalisation.of(assemble(dataset).batch).arrays()
+    everything = measure_columns(assemble(dataset).batch)
     for name, values in everything.items():
         np.testing.assert_allclose(model._weights[name], values, rtol=1e-3, atol=1e-5)
 

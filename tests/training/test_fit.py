@@ -7,7 +7,7 @@ import pytest
 
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError, InputError
-from costlib.training.assemble import assemble
+from costlib.training.batches import assemble
 from costlib.training.fit import fit_model
 
 

@@ -11,7 +11,7 @@ from costlib.errors import DatasetError
 from costlib.models import gbdt
 from costlib.models.gbdt import GbdtConfig, GbdtModel, ranked_together
 from costlib.training import out_of_core
-from costlib.training.assemble import assemble
+from costlib.training.batches import assemble
 from costlib.training.fit import judge
 from costlib.training.out_of_core import MAX_BIN, fit_gbdt
 

@@ -18,8 +18,7 @@ from costlib.features.store import FeatureStore, ProgramFeatures, append_feature
 from costlib.models.gbdt import GbdtConfig
 from costlib.schema import MEASUREMENTS
 from costlib.space.program import Sketch, fill_sketch
-from costlib.training.assemble import assemble
-from costlib.training.batches import batches
+from costlib.training.batches import assemble, batches
 from costlib.training.out_of_core import fit_gbdt
 from costlib.training.protocol import most_measured_hardware
 

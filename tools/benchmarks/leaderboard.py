@@ -25,7 +25,7 @@ from costlib.models.baselines.mlp import MlpConfig, MlpModel
 from costlib.models.baselines.sequence import SequenceModel
 from costlib.models.baselines.statement_gbdt import StatementGbdtModel
 from costlib.models.gbdt import GbdtModel, ScheduleGbdtModel
-from costlib.training.assemble import TrainingData, assemble
+from costlib.training.batches import TrainingData, assemble
 from costlib.training.metrics import top_k
 from costlib.training.protocol import evaluate_protocol, most_measured_hardware, network_weights
 from tools.benchmarks.peers import RandomRanker, Ranker, StockXgb, TensetGbdt, TensetMlp, Tlp

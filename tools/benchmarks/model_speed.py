@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from costlib.data.dataset import Dataset
-from costlib.training.assemble import TrainingData, assemble
+from costlib.training.batches import TrainingData, assemble
 from costlib.training.protocol import most_measured_hardware
 from tools.benchmarks.in_a_process import in_a_process, peak_mib
 from tools.evidence.files import ZOO, write_result

@@ -31,7 +31,7 @@ from costlib.features.nest_features import nest_features
 from costlib.hardware import Hardware
 from costlib.models.baselines.ensemble import EnsembleModel
 from costlib.models.gbdt import GbdtModel
-from costlib.training.assemble import TrainingData, assemble
+from costlib.training.batches import TrainingData, assemble
 from costlib.training.metrics import evaluate_scores, pairwise_accuracy, top_k
 from costlib.training.protocol import most_measured_hardware
 from costlib.workloads import extract_tasks

@@ -26,7 +26,7 @@ from costlib.data.dataset import Dataset
 from costlib.features.batch import FeatureBatch, join, select
 from costlib.models.gbdt import GbdtModel
 from costlib.models.residual import CorrectedModel
-from costlib.training.assemble import TrainingData, assemble
+from costlib.training.batches import TrainingData, assemble
 from costlib.training.metrics import evaluate_scores
 from costlib.training.protocol import most_measured_hardware
 from tools.evidence.files import ZOO, read_result, write_result

@@ -130,7 +130,7 @@ def _some_programs(work: Path, view: View) -> FeatureBatch:
     """Return three programs of the sample of a dataset that the valid files were made from."""
     from costlib.data.dataset import Dataset
     from costlib.features.batch import select
-    from costlib.training.assemble import assemble
+    from costlib.training.batches import assemble
 
     data = assemble(Dataset.open(work / "dataset"), view=view)
     return select(data.batch, np.arange(len(data.labels)) < 3)

@@ -25,7 +25,7 @@ from costlib.models.baselines.neural import NeuralModel
 from costlib.models.baselines.sequence import SequenceConfig, SequenceModel
 from costlib.models.direction import DirectionConfig, DirectionModel
 from costlib.models.gbdt import GbdtConfig, GbdtModel, ScheduleGbdtModel
-from costlib.training.assemble import assemble
+from costlib.training.batches import assemble
 from costlib.training.directions import direction_data
 from costlib.training.protocol import most_measured_hardware
 from costlib.workloads import load_network
@@ -77,8 +77,8 @@ def _seed_bundle(folder: Path, dataset: Dataset) -> None:
     )
 
 
-def _seed_neural(kind: type[NeuralModel], folder: Path, dataset: Dataset) -> None:
-    model: NeuralModel = (
+def _seed_neural(kind: type[NeuralModel[Any]], folder: Path, dataset: Dataset) -> None:
+    model: NeuralModel[Any] = (
         MlpModel(MlpConfig(epochs=1, width=4))
         if kind is MlpModel
         else SequenceModel(SequenceConfig(epochs=1, width=4))

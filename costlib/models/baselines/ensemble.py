@@ -11,20 +11,19 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 from scipy.optimize import minimize
 
 from costlib.arrays import Floats, Integers
-from costlib.errors import BundleError
 from costlib.features.batch import FeatureBatch, select
-from costlib.models.base import CostModel, check_training_data
+from costlib.frozen import FrozenStrict
+from costlib.models.base import CostModel, centred, check_training_data, reading
 
 _CALIBRATION_SHARE = 0.25
 _LEAST_GROUPS = 4
 _LEAST_SIGMA = 1e-3
 
 
-class EnsembleConfig(BaseModel):
+class EnsembleConfig(FrozenStrict):
     """Settings of :class:`EnsembleModel`.
 
     Attributes
@@ -33,15 +32,11 @@ class EnsembleConfig(BaseModel):
         Kinds of models, all of the ``"statements"`` view.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     members: tuple[str, ...] = ("gbdt", "gbdt-statements", "mlp")
 
 
-class _Calibration(BaseModel):
+class _Calibration(FrozenStrict):
     """Scale of each member's scores, and ``sigma = base + slope * disagreement``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     scales: tuple[float, ...]
     base: float
@@ -59,7 +54,7 @@ class EnsembleModel(CostModel):
         self._calibration: _Calibration | None = None
 
     def fit(self, batch: FeatureBatch, labels: Floats, groups: Integers, *, seed: int = 0) -> None:
-        """Train from scratch, twice: without some tasks to calibrate, then with all."""
+        """See :meth:`CostModel.fit`; trains without some tasks to calibrate, then with all."""
         check_training_data(batch, labels, groups)
         tasks = np.unique(groups)
         judged = np.isin(groups, tasks[:: round(1 / _CALIBRATION_SHARE)])
@@ -72,7 +67,7 @@ class EnsembleModel(CostModel):
         self._members = members if trained.all() else self._train(batch, labels, groups, seed)
 
     def predict(self, batch: FeatureBatch) -> Floats:
-        """Score programs; float64 `n`."""
+        """See :meth:`CostModel.predict`."""
         return self.predict_with_uncertainty(batch)[0]
 
     def predict_with_uncertainty(self, batch: FeatureBatch) -> tuple[Floats, Floats]:
@@ -105,16 +100,13 @@ class EnsembleModel(CostModel):
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Read what :meth:`save` wrote."""
+        """See :meth:`CostModel.load`."""
         from costlib.models import model_class
 
-        try:
+        with reading(folder, "ensemble"):
             settings = json.loads((folder / "ensemble.json").read_text())
             model = cls(EnsembleConfig(**settings["config"]))
             model._calibration = _Calibration(**settings["calibration"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            reason = str(error).splitlines()[0]
-            raise BundleError(f"{folder} holds no ensemble: {reason}") from None
         model._members = [
             model_class(kind).load(folder / f"member{number}")
             for number, kind in enumerate(model.config.members)
@@ -139,10 +131,10 @@ def _scores(members: list[CostModel], batch: FeatureBatch) -> Floats:
 
 def _calibrate(scores: Floats, labels: Floats, groups: Integers) -> _Calibration:
     """Find the scales, and the uncertainty that makes the errors most likely if Gaussian."""
-    centred = _within_groups(scores, groups)
-    target = _within_groups(np.log(labels)[:, None], groups)[:, 0]
-    scales = np.maximum(centred.std(0), 1e-9)
-    mean = (centred / scales).mean(1)
+    within_tasks = np.column_stack([centred(column, groups) for column in scores.T])
+    target = centred(np.log(labels), groups)
+    scales = np.maximum(within_tasks.std(0), 1e-9)
+    mean = (within_tasks / scales).mean(1)
     slope_of_target = float(mean @ target) / max(float(target @ target), 1e-12)
     errors = np.abs(mean - slope_of_target * target)
     spread = (scores / scales).std(1)
@@ -155,11 +147,3 @@ def _calibrate(scores: Floats, labels: Floats, groups: Integers) -> _Calibration
     found = minimize(loss, start, method="Nelder-Mead").x
     base, slope = np.exp(np.clip(found, np.log(_LEAST_SIGMA), 5))
     return _Calibration(scales=tuple(map(float, scales)), base=float(base), slope=float(slope))
-
-
-def _within_groups(columns: Floats, groups: Integers) -> Floats:
-    """Subtract each group's mean from its rows, `n x k`."""
-    _, index, counts = np.unique(groups, return_inverse=True, return_counts=True)
-    sums = np.zeros((len(counts), columns.shape[1]))
-    np.add.at(sums, index, columns)
-    return columns - (sums / counts[:, None])[index]

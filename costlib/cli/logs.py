@@ -1,4 +1,4 @@
-"""``costlib import``."""
+"""``costlib import`` and ``costlib export``: logs of other tools."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from costlib.cli.output import Json, print_json, print_table, progress_bar
+from costlib.cli.output import Json, print_json, print_result, print_table, progress_bar
 from costlib.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,16 +32,16 @@ def import_(
     from costlib.data.dataset import Dataset
     from costlib.logs.importers import ALREADY_THERE, import_logs
 
-    with progress_bar("importing") as (bar, line):
+    with progress_bar("importing") as bar:
 
         def show(report: FileReport) -> None:
-            bar.update(line, advance=1, description=Path(report.file).name)
+            bar(advance=1, description=Path(report.file).name)
 
         report = import_logs(logs, out, on_file=show)
     if report.imported:
         write_card(Dataset.open(out))
     if as_json:
-        print_json(report.model_dump(mode="json"))
+        print_json(report)
     else:
         print_table(
             str(out),
@@ -65,3 +65,26 @@ def import_(
     if not report.imported and ALREADY_THERE not in report.skipped:
         reasons = "; ".join(f"{count} {reason}" for reason, count in report.skipped.items())
         raise InputError(f"nothing could be imported: {reasons or 'there are no files'}")
+
+
+def export(
+    dataset: Annotated[str, typer.Argument(help="The dataset's folder or address.")],
+    metaschedule: Annotated[
+        Path, typer.Option(help="Folder for the database, which stock TVM opens.")
+    ],
+    hardware: Annotated[
+        str | None, typer.Option(help="Only what was measured on the hardware of this id.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write a dataset's programs as a database of MetaSchedule.
+
+    Example: `costlib export my-data --metaschedule database/`
+    """
+    from costlib.data.dataset import Dataset
+    from costlib.logs.export import export_metaschedule
+
+    report = export_metaschedule(Dataset.open(dataset), metaschedule, hardware_id=hardware)
+    lines = [f"{metaschedule}: {report.exported} of {report.records} measurements"]
+    lines += [f"{count} skipped: {reason}" for reason, count in report.skipped.items()]
+    print_result(report, as_json, "\n".join(lines))

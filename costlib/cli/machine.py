@@ -1,4 +1,4 @@
-"""``costlib serve``."""
+"""``costlib doctor``, ``costlib hardware`` and ``costlib serve``: this machine."""
 
 from __future__ import annotations
 
@@ -7,6 +7,39 @@ from typing import Annotated
 import typer
 
 from costlib.cli.options import Cores, Mcpu, Target, chosen_hardware
+from costlib.cli.output import Json, print_json, print_table
+
+
+def doctor(as_json: Json = False) -> None:
+    """Say whether this machine is fit to tune on, and what to do about it.
+
+    Example: `costlib doctor`
+    """
+    from costlib.measure.doctor import examine
+
+    findings = list(examine())
+    if as_json:
+        print_json([finding._asdict() for finding in findings])
+    else:
+        rows = [(f.check, f.value, f.advice or "fine") for f in findings]
+        print_table("this machine", ["check", "found", "advice"], rows)
+    if any(finding.fatal for finding in findings):
+        raise typer.Exit(1)
+
+
+def hardware(
+    target: Target = "cpu", mcpu: Mcpu = None, cores: Cores = None, as_json: Json = False
+) -> None:
+    """Describe this machine as measurements and bundles name it.
+
+    Example: `costlib hardware --mcpu x86-64-v2`
+    """
+    found = chosen_hardware(target, mcpu, cores)
+    values = {"hardware_id": found.hardware_id, **found.model_dump()}
+    if as_json:
+        print_json(values)
+    else:
+        print_table("hardware", ["property", "value"], values.items())
 
 
 def serve(
