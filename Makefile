@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint docs clean
 
 ## Tune a real network on this machine with the shipped bundle.
 demo: $(INSTALLED)
@@ -21,8 +21,13 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+## Build the documentation into site/: nothing is fetched, and a broken link is an error.
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: $(INSTALLED)
+	$(BIN)/mkdocs build --strict
+
 clean:
-	rm -rf $(VENV) demo_run
+	rm -rf $(VENV) demo_run site
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
