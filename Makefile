@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint docs clean
+.PHONY: demo test lint docs results clean
 
 ## Tune a real network on this machine with the shipped bundle.
 demo: $(INSTALLED)
@@ -25,6 +25,10 @@ lint: $(INSTALLED)
 docs: export NO_MKDOCS_2_WARNING = 1
 docs: $(INSTALLED)
 	$(BIN)/mkdocs build --strict
+
+## Write the pages of results, and the README's table of them, from the files in tools/results.
+results: $(INSTALLED)
+	$(BIN)/python -m tools.evidence.pages
 
 clean:
 	rm -rf $(VENV) demo_run site

@@ -16,6 +16,8 @@ from costlib.hub.train import train
 from costlib.measure.config import MeasureConfig
 from costlib.workloads import Task, extract_tasks
 
+pytest.register_assert_rewrite("costlib.testing")
+
 OPERATORS = ("matmul 32 32 32", "matmul 64 32 16", "softmax 32 32")
 QUICK = MeasureConfig(repeats=1, repeat_secs=0.001, max_retakes=0)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ ORDER = (
     "schema",
     "arrays",
     "files",
+    "remote",
     "tvm_compat",
     "hardware",
     "workloads",
@@ -65,6 +68,27 @@ def test_imports_point_upwards(package: str) -> None:
     for file in files:
         if file.exists():
             assert imported_by(file) <= allowed, file
+
+
+def imported_at_once(file: Path, modules: Collection[str]) -> set[str]:
+    """Modules of costlib that a module imports when it is imported itself."""
+    found = set()
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                found.add(name if name in modules else node.module)
+    return found & set(modules)
+
+
+def test_modules_import_one_another_in_no_circle() -> None:
+    root = PACKAGE.parent
+    names = {}
+    for file in PACKAGE.rglob("*.py"):
+        parts = file.relative_to(root).with_suffix("").parts
+        names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    graph = {name: imported_at_once(file, names) - {name} for name, file in names.items()}
+    assert len(list(graphlib.TopologicalSorter(graph).static_order())) == len(names)
 
 
 def test_every_package_is_on_the_map() -> None:

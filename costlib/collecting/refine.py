@@ -22,7 +22,7 @@ from costlib.collecting.planned import collect_plan
 from costlib.data.dataset import Dataset
 from costlib.errors import BundleError, InputError
 from costlib.generator.fit import fit_generator
-from costlib.hub.bundle import MANIFEST, Bundle, save_bundle
+from costlib.hub.bundle import Bundle, holds_bundle, save_bundle
 from costlib.measure.config import MeasureConfig
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _command(
 
 
 def _earlier(out: Path) -> Bundle | None:
-    if not (out / MANIFEST).is_file():
+    if not holds_bundle(out):
         return None
     found = Bundle.load(out)
     if not _rounds(found):

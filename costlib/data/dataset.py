@@ -34,9 +34,10 @@ from costlib import files
 from costlib.data import parts
 from costlib.data.listing import list_parts
 from costlib.data.manifest import MANIFEST, DatasetInfo, HardwareFile, read_hardware, read_info
-from costlib.data.remote import fetch_dataset, is_url
+from costlib.data.remote import fetch_dataset
 from costlib.errors import DatasetError, UnknownNameError
 from costlib.hardware import Hardware
+from costlib.remote.address import is_url
 from costlib.schema import PARTITIONED, TABLES, CanaryTimes
 
 HELD_OUT_FOLDER = "heldout"

@@ -8,44 +8,37 @@ opens without a network the next time.
 from __future__ import annotations
 
 import logging
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import costlib
 from costlib.data.manifest import MANIFEST
-from costlib.errors import CostlibError, DatasetError, HubError
-from costlib.files import storage_errors
-from costlib.identity import content_id
+from costlib.errors import DatasetError, HubError
+from costlib.files import locked, remove_stale, storage_errors
+from costlib.remote.address import cache_folder, nothing_at, remote_errors
+from costlib.remote.mirror import Files, mirror
+from costlib.remote.place import Entry, open_place
 from costlib.schema import TABLES
 
 if TYPE_CHECKING:
     from costlib.data.dataset import Dataset
 
-CACHE_VARIABLE = "COSTLIB_CACHE"
-"""Environment variable with the folder of the cache; ``~/.cache/costlib`` by default."""
-
-HF = "hf://"
-"""How addresses on the Hugging Face hub begin."""
-
 _FOLDERS = {"hardware", *TABLES}
 _HELD_OUT = "heldout"
+_PART = ".parquet"
 _LARGEST_JSON = 1 << 20
 _LARGEST_PART = 8 << 30
 
 _log = logging.getLogger(__name__)
 
 
-def is_url(name: object) -> bool:
-    """Whether this is an address, such as ``hf://user/name`` or ``s3://bucket/name``."""
-    return "://" in str(name)
-
-
 def publish_dataset(dataset: Dataset, to: str) -> str:
     """Copy a dataset to where others can read it, or bring such a copy up to date.
+
+    On the Hugging Face hub that is one commit. Elsewhere the manifest is written last, and parts
+    that are gone are removed after that.
 
     Parameters
     ----------
@@ -64,27 +57,26 @@ def publish_dataset(dataset: Dataset, to: str) -> str:
     HubError
         The place cannot be reached, or refuses.
     """
-    with remote_errors(to), dataset.reading():
-        files, root = filesystem(to, make=True)
-        there = _listed(files, root)
-        here = {
-            name: path.stat().st_size
-            for path in sorted(dataset.path.rglob("*"))
-            if path.is_file() and _belongs(name := path.relative_to(dataset.path).as_posix())
-        }
-        for name in _manifest_last(here):
-            if name.endswith(".parquet") and there.get(name) == here[name]:
-                continue
-            files.makedirs(f"{root}/{name}".rpartition("/")[0], exist_ok=True)
-            files.put_file(str(dataset.path / name), f"{root}/{name}")
-        for name in there.keys() - here.keys():
-            if name.endswith(".parquet"):
-                files.rm_file(f"{root}/{name}")
+    with remote_errors(to), ExitStack() as stack:
+        for one in (dataset, dataset.held_out()):
+            if one is not None:
+                stack.enter_context(one.reading())
+        place = open_place(to, "dataset")
+        there = {name: entry.size for name, entry in place.entries().items() if _belongs(name)}
+        here = {name: (dataset.path / name).stat().st_size for name in _files_of(dataset.path)}
+        place.put(
+            dataset.path,
+            [n for n in _manifest_last(here) if not n.endswith(_PART) or there.get(n) != here[n]],
+            [name for name in there.keys() - here.keys() if name.endswith(_PART)],
+            f"{dataset.path.name}, by costlib {costlib.__version__}",
+        )
     return to
 
 
 def fetch_dataset(url: str) -> Path:
     """Return the folder of a published dataset, brought up to date if its place can be reached.
+
+    The copy can be trained on, which writes features beside the parts.
 
     Raises
     ------
@@ -92,52 +84,52 @@ def fetch_dataset(url: str) -> Path:
         It cannot be reached and was never fetched.
     DatasetError
         There is none.
+    StorageError
+        The copy cannot be written.
     """
-    cached = cache() / "datasets" / content_id(url)
+    copy = cache_folder("datasets", url)
+    state = copy.with_name(f".{copy.name}")
     try:
-        with remote_errors(url):
-            files, root = filesystem(url)
-            there = _listed(files, root)
-            if MANIFEST not in there:
-                raise DatasetError(f"there is no dataset at {url}: {MANIFEST} is missing")
-            _download(files, root, there, cached)
+        with remote_errors(url), locked(state):
+            remove_stale(state)
+            there = mirror(open_place(url, "dataset"), copy, state, lambda all_: _chosen(url, all_))
+            _remove_others(copy, there)
     except HubError as error:
-        if not (cached / MANIFEST).is_file():
+        if not (copy / MANIFEST).is_file():
             raise
         _log.warning("%s; the copy fetched before is used", error)
-    return cached
+    return copy
 
 
-def _download(files: Any, root: str, there: Mapping[str, int], cached: Path) -> None:
-    for name in _manifest_last(there):
-        target, part = cached / name, name.endswith(".parquet")
-        if part and target.is_file() and target.stat().st_size == there[name]:
-            continue
-        if there[name] > (_LARGEST_PART if part else _LARGEST_JSON):
-            raise DatasetError(f"{name} has {there[name]:,} bytes, too many to be what it should")
-        with storage_errors(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            scratch = Path(tempfile.mkdtemp(prefix=".fetching-", dir=cached))
-        try:
-            files.get_file(f"{root}/{name}", str(scratch / "file"))
-            with storage_errors(target):
-                (scratch / "file").replace(target)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
-    with storage_errors(cached):
-        for path in sorted(cached.rglob("*.parquet")):
-            name = path.relative_to(cached).as_posix()
-            if _belongs(name) and name not in there:
-                path.unlink()
+def _chosen(url: str, there: Files) -> Files:
+    """Return the files of a dataset, the manifest last."""
+    if MANIFEST not in there:
+        raise DatasetError(nothing_at(url, "dataset", MANIFEST))
+    chosen = {}
+    for name in _manifest_last(name for name in there if _belongs(name)):
+        size, mark = there[name]
+        is_part = name.endswith(_PART)
+        if size > (_LARGEST_PART if is_part else _LARGEST_JSON):
+            raise DatasetError(f"{name} has {size:,} bytes, too many to be what it should")
+        chosen[name] = Entry(size, mark or ("a part" if is_part else None))
+    return chosen
 
 
-def _listed(files: Any, root: str) -> dict[str, int]:
-    """Return the sizes of a dataset's files, by their names below ``root``."""
-    if not files.exists(root):
-        return {}
-    found = files.find(root, detail=True)
-    sizes = {path[len(root) + 1 :]: int(entry["size"]) for path, entry in found.items()}
-    return {name: size for name, size in sizes.items() if _belongs(name)}
+def _remove_others(copy: Path, there: Files) -> None:
+    """Remove what of a copy is gone at its place, once nobody reads it."""
+    gone = [name for name in _files_of(copy) if name not in there]
+    held_out = [name for name in gone if name.startswith(f"{_HELD_OUT}/")]
+    inner = copy / _HELD_OUT
+    for folder, names in ((inner, held_out), (copy, set(gone).difference(held_out))):
+        if names:
+            with locked(folder), storage_errors(folder):
+                for name in names:
+                    (copy / name).unlink(missing_ok=True)
+
+
+def _files_of(folder: Path) -> list[str]:
+    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    return [name for name in found if _belongs(name)]
 
 
 def _belongs(name: str) -> bool:
@@ -149,46 +141,9 @@ def _belongs(name: str) -> bool:
         return False
     if len(parts) == 1:
         return parts[0] in (MANIFEST, "README.md")
-    return parts[0] in _FOLDERS and len(parts) <= 3 and parts[-1].endswith((".json", ".parquet"))
+    return parts[0] in _FOLDERS and len(parts) <= 3 and parts[-1].endswith((".json", _PART))
 
 
-def _manifest_last(names: Mapping[str, int]) -> list[str]:
+def _manifest_last(names: Iterable[str]) -> list[str]:
     """Order files so that whoever sees the manifest sees what it is the manifest of."""
     return sorted(names, key=lambda name: (name == MANIFEST, name.endswith(MANIFEST), name))
-
-
-def filesystem(url: str, *, make: bool = False) -> tuple[Any, str]:
-    """Return fsspec's file system for an address, and the path there.
-
-    On the Hugging Face hub that is a repository of datasets, which is made if ``make`` is set.
-    """
-    if url.startswith(HF):
-        from huggingface_hub import HfApi, HfFileSystem
-
-        name = url.removeprefix(HF).removeprefix("datasets/").rstrip("/")
-        if make:
-            HfApi().create_repo(name, repo_type="dataset", exist_ok=True)
-        return HfFileSystem(), f"datasets/{name}"
-    from fsspec.core import url_to_fs
-
-    files, root = url_to_fs(url)
-    return files, str(root).rstrip("/")
-
-
-def cache() -> Path:
-    """Return the folder of what was fetched."""
-    return Path(os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "costlib")
-
-
-@contextmanager
-def remote_errors(url: str) -> Iterator[None]:
-    """Turn whatever the libraries beneath raise into a :class:`HubError` about ``url``."""
-    try:
-        yield
-    except CostlibError:
-        raise
-    except ImportError as error:
-        raise HubError(f"{url} needs a package that is not installed: {error}") from None
-    except Exception as error:
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
-        raise HubError(f"{url} cannot be reached: {reason}") from None

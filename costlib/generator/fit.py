@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from copy import deepcopy
 from pathlib import Path
 
 from costlib.data.dataset import Dataset
@@ -38,7 +39,8 @@ def fit_generator(
     config
         Its size and training; of ``start``, if that is given, the training alone.
     start
-        A generator to go on from, which was trained before: on measured programs alone.
+        A generator to go on from, which was trained before: on measured programs alone. It stays
+        as it is.
     teacher
         A model of schedules: what it thinks good of the dataset's tasks and of invented ones is
         learnt from, beside random programs; without it only what was measured.
@@ -61,7 +63,7 @@ def fit_generator(
         seed=seed + process_group.rank(),
         on_progress=on_progress,
     )
-    model = start or Generator(VOCABULARY, LANGUAGE_VERSION, config, seed)
+    model = deepcopy(start) if start else Generator(VOCABULARY, LANGUAGE_VERSION, config, seed)
 
     def note(step: int, steps: int, loss: float) -> None:
         training_curve.tell("generator/training loss", step, loss)

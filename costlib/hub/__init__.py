@@ -1,6 +1,7 @@
 """Pretrained bundles: what a tuning run loads.
 
 - :mod:`~costlib.hub.bundle`: the files of a bundle, saved and loaded with their hashes checked;
+- :mod:`~costlib.hub.manifest`: what ``bundle.json`` says of them;
 - :mod:`~costlib.hub.priors`: the best programs known for look-alike tasks;
 - :mod:`~costlib.hub.catalog`: bundles by name;
 - :mod:`~costlib.hub.remote`: bundles published elsewhere, and fetched.

@@ -9,24 +9,28 @@ execute.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import shutil
-import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
 import costlib
-from costlib.errors import BundleError, InputError
+from costlib.errors import BundleError, CostlibError, InputError
 from costlib.features.version import FEATURE_VERSION, LANGUAGE_VERSION
-from costlib.files import storage_errors
+from costlib.files import replacing_folder, restore_folder, storage_errors
 from costlib.generator.model import Generator
-from costlib.hardware import Hardware
 from costlib.hub.card import model_card
+from costlib.hub.manifest import (
+    FORMAT_VERSION,
+    MANIFEST,
+    HardwareEntry,
+    Manifest,
+    TrainedOn,
+    read_manifest,
+    sha256_of,
+)
 from costlib.hub.priors import PriorBank
 from costlib.identity import content_id
 from costlib.models import model_class
@@ -34,8 +38,6 @@ from costlib.models.base import CostModel
 from costlib.models.direction import DirectionModel
 from costlib.schema import CanaryTimes
 
-FORMAT_VERSION = 1
-MANIFEST = "bundle.json"
 CARD = "README.md"
 _MODEL = "model"
 _DRAFT = "draft"
@@ -43,58 +45,8 @@ _DIRECTIONS = "directions"
 _PRIORS = "priors"
 _GENERATOR = "generator"
 
-
-class TrainedOn(BaseModel):
-    """The data that a bundle's model has seen.
-
-    Attributes
-    ----------
-    dataset
-        The dataset's name.
-    tasks, programs
-        How many it was trained on.
-    trained
-        The workload ids it was trained on.
-    held_out
-        The workload ids it was judged on and has not seen.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    dataset: str
-    tasks: int
-    programs: int
-    trained: tuple[str, ...]
-    held_out: tuple[str, ...]
-
-
-class HardwareEntry(BaseModel):
-    """A hardware that the model knows, and its canaries' reference."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    hardware: Hardware
-    canary: CanaryTimes | None
-
-
-class Manifest(BaseModel):
-    """The content of ``bundle.json``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    format_version: int
-    name: str
-    costlib_version: str
-    feature_version: str
-    created: str
-    command: str
-    model_kind: str
-    draft_kind: str | None = None
-    seed: int
-    hardware: tuple[HardwareEntry, ...]
-    trained_on: TrainedOn
-    metrics: dict[str, Any]
-    files: dict[str, str]
+PARTS = (_MODEL, _DRAFT, _DIRECTIONS, _PRIORS, _GENERATOR)
+"""The folders of a bundle."""
 
 
 @dataclass(frozen=True)
@@ -146,11 +98,23 @@ class Bundle:
             None,
         )
 
-    def load_generator(self) -> Generator | None:
-        """Return the generator, if there is one; it takes torch, so it is loaded when asked for."""
-        if not any(PurePosixPath(name).parts[0] == _GENERATOR for name in self.manifest.files):
+    @cached_property
+    def generator(self) -> Generator | None:
+        """The generator, if there is one. It takes torch, so it is read when first asked for.
+
+        Raises
+        ------
+        BundleError
+            The bundle's folder was replaced or changed since the bundle was loaded.
+        """
+        files = [name for name in self.manifest.files if _part_of(name) == _GENERATOR]
+        if not files:
             return None
-        return Generator.load(self.path / _GENERATOR, LANGUAGE_VERSION)
+        _check_files(self.path, self.manifest, files)
+        generator = Generator.load(self.path / _GENERATOR, LANGUAGE_VERSION)
+        if read_manifest(self.path) != self.manifest:
+            raise BundleError(f"{self.path} was replaced while it was read; load it again")
+        return generator
 
     def require_generator(self) -> Generator:
         """Return the generator.
@@ -159,13 +123,14 @@ class Bundle:
         ------
         InputError
             There is none.
+        BundleError
+            See :attr:`generator`.
         """
-        generator = self.load_generator()
-        if generator is None:
+        if self.generator is None:
             raise InputError(
                 f"'{self.name}' has no generator; `costlib train --generator-epochs 2` makes one"
             )
-        return generator
+        return self.generator
 
     @classmethod
     def load(cls, path: str | Path) -> Bundle:
@@ -178,10 +143,23 @@ class Bundle:
             by a version of costlib whose format or features differ.
         """
         path = Path(path)
-        manifest = read_manifest(path)
-        for name, digest in manifest.files.items():
-            _check_file(path, name, digest)
-        parts = {PurePosixPath(name).parts[0] for name in manifest.files}
+        restore_folder(path)
+        while True:
+            manifest = read_manifest(path)
+            try:
+                bundle = cls._load(path, manifest)
+            except (CostlibError, OSError):
+                if read_manifest(path) == manifest:
+                    raise
+            else:
+                if read_manifest(path) == manifest:
+                    return bundle
+            # The folder was replaced meanwhile: what was read may be of both.
+
+    @classmethod
+    def _load(cls, path: Path, manifest: Manifest) -> Bundle:
+        _check_files(path, manifest, manifest.files)
+        parts = {_part_of(name) for name in manifest.files}
         draft = manifest.draft_kind
         return cls(
             model_class(manifest.model_kind).load(path / _MODEL),
@@ -223,104 +201,62 @@ def save_bundle(
         See :class:`Manifest`.
     """
     out = Path(out).absolute()
-    if out.exists() and any(out.iterdir()) and not (out / MANIFEST).is_file():
-        raise BundleError(f"{out} exists and is no bundle; choose another folder")
-    with storage_errors(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
-        replaced = scratch.with_name(f"{scratch.name}-replaced")
-        try:
-            parts = {
-                _MODEL: model,
-                _DRAFT: draft,
-                _DIRECTIONS: directions,
-                _PRIORS: priors,
-                _GENERATOR: generator,
-            }
-            for folder, part in parts.items():
-                if part is not None:
-                    (scratch / folder).mkdir()
-                    part.save(scratch / folder)
-            manifest = Manifest(
-                format_version=FORMAT_VERSION,
-                name=out.name,
-                costlib_version=costlib.__version__,
-                feature_version=FEATURE_VERSION,
-                created=datetime.now(UTC).isoformat(timespec="seconds"),
-                command=command,
-                model_kind=model.kind,
-                draft_kind=None if draft is None else draft.kind,
-                seed=seed,
-                hardware=hardware,
-                trained_on=trained_on,
-                metrics=metrics,
-                files={
-                    file.relative_to(scratch).as_posix(): _sha256(file)
-                    for file in sorted(scratch.rglob("*"))
-                    if file.is_file()
-                },
-            )
-            for name in manifest.files:
-                (scratch / name).chmod(0o644)  # safetensors keeps its files to their owner.
-            (scratch / CARD).write_text(model_card(manifest))
-            (scratch / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n")
-            scratch.chmod(0o755)
-            if out.exists():
-                out.rename(replaced)
-            scratch.rename(out)
-            shutil.rmtree(replaced, ignore_errors=True)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+    check_place(out)
+    parts = dict(zip(PARTS, (model, draft, directions, priors, generator), strict=True))
+    with storage_errors(out), replacing_folder(out) as new:
+        for folder, part in parts.items():
+            if part is not None:
+                (new / folder).mkdir()
+                part.save(new / folder)
+        manifest = Manifest(
+            format_version=FORMAT_VERSION,
+            name=out.name,
+            costlib_version=costlib.__version__,
+            feature_version=FEATURE_VERSION,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            command=command,
+            model_kind=model.kind,
+            draft_kind=None if draft is None else draft.kind,
+            seed=seed,
+            hardware=hardware,
+            trained_on=trained_on,
+            metrics=metrics,
+            files={
+                file.relative_to(new).as_posix(): sha256_of(file)
+                for file in sorted(new.rglob("*"))
+                if file.is_file()
+            },
+        )
+        for name in manifest.files:
+            (new / name).chmod(0o644)  # safetensors keeps its files to their owner.
+        (new / CARD).write_text(model_card(manifest))
+        (new / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n")
     return Bundle.load(out)
 
 
-def read_manifest(path: Path) -> Manifest:
-    """Read a bundle's manifest without looking at its other files.
-
-    Raises
-    ------
-    BundleError
-        It is missing, damaged or of another version, or names files outside the bundle.
-    """
-    file = path / MANIFEST
-    try:
-        content = json.loads(file.read_text())
-        version = content["format_version"]
-    except FileNotFoundError:
-        raise BundleError(f"{path} is no bundle: it has no {MANIFEST}") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BundleError(f"{file} cannot be read: {error}") from None
-    if version != FORMAT_VERSION:
-        raise BundleError(
-            f"{path} is a bundle of format {version!r}, this costlib reads {FORMAT_VERSION}; "
-            "train it again or install the costlib that made it"
-        )
-    try:
-        manifest = Manifest.model_validate(content)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(map(str, problem["loc"]))
-        raise BundleError(f"{file} is damaged: {where}: {problem['msg']}") from None
-    if manifest.feature_version != FEATURE_VERSION:
-        raise BundleError(
-            f"{path} was trained on features '{manifest.feature_version}', this costlib "
-            f"computes '{FEATURE_VERSION}'; train it again"
-        )
-    for name in manifest.files:
-        relative = PurePosixPath(name)
-        if relative.is_absolute() or ".." in relative.parts:
-            raise BundleError(f"{file} names a file outside the bundle: {name!r}")
-    return manifest
+def holds_bundle(path: Path) -> bool:
+    """Say whether a folder holds a bundle; to be asked before one is written there."""
+    restore_folder(path)
+    return (path / MANIFEST).is_file()
 
 
-def _check_file(path: Path, name: str, digest: str) -> None:
-    file = path / name
-    if not file.is_file():
-        raise BundleError(f"{path} is incomplete: {name} is missing; get the bundle again")
-    if _sha256(file) != digest:
-        raise BundleError(f"{file} was changed after the bundle was saved; get the bundle again")
+def check_place(path: Path) -> None:
+    """Raise :class:`BundleError` if something that is no bundle is where one is to go."""
+    if holds_bundle(path) or not path.exists():
+        return
+    if not path.is_dir() or any(path.iterdir()):
+        raise BundleError(f"{path} exists and is no bundle; choose another folder")
 
 
-def _sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def _check_files(path: Path, manifest: Manifest, names: Iterable[str]) -> None:
+    for name in names:
+        if not (path / name).is_file():
+            raise BundleError(f"{path} is incomplete: {name} is missing; get the bundle again")
+        if sha256_of(path / name) != manifest.files[name]:
+            raise BundleError(
+                f"{path / name} was changed after the bundle was saved; get the bundle again"
+            )
+
+
+def _part_of(name: str) -> str:
+    return PurePosixPath(name).parts[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from costlib.hub.bundle import Manifest
+    from costlib.hub.manifest import Manifest
 
 
 def model_card(manifest: Manifest) -> str:

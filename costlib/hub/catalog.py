@@ -5,10 +5,12 @@ from __future__ import annotations
 import fnmatch
 from pathlib import Path
 
-from costlib.data.remote import is_url
 from costlib.errors import BundleError, UnknownNameError
-from costlib.hub.bundle import MANIFEST, Bundle
+from costlib.files import restore_folder
+from costlib.hub.bundle import Bundle
+from costlib.hub.manifest import MANIFEST
 from costlib.hub.remote import fetch
+from costlib.remote.address import is_url
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -67,6 +69,7 @@ def load_pretrained(name_or_path: str | Path = DEFAULT_BUNDLE) -> Bundle:
     if str(name_or_path) in shipped:
         return Bundle.load(shipped[str(name_or_path)])
     path = Path(name_or_path)
+    restore_folder(path)
     if path.is_dir():
         return Bundle.load(path)
     if path.exists():

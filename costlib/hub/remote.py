@@ -6,18 +6,18 @@ checked against the manifest's hashes like those of any bundle.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
 
-from costlib.data.remote import HF, cache, filesystem, is_url, remote_errors
 from costlib.errors import BundleError, HubError
-from costlib.files import storage_errors
-from costlib.hub.bundle import CARD, MANIFEST, Bundle, read_manifest
-from costlib.identity import content_id
+from costlib.files import first_line, replacing_folder, storage_errors
+from costlib.hub.bundle import CARD, PARTS, Bundle, check_place, holds_bundle
+from costlib.hub.manifest import MANIFEST, parse_manifest, sha256_of
+from costlib.remote.address import cache_folder, is_url, nothing_at, remote_errors
+from costlib.remote.place import Place, fetch_files, link_file, open_place
 
 _log = logging.getLogger(__name__)
 
@@ -25,7 +25,9 @@ _log = logging.getLogger(__name__)
 def publish(bundle: Bundle, to: str) -> str:
     """Copy a bundle to where others can load it from.
 
-    The manifest is written last: whoever loads the bundle meanwhile finds the earlier one or none.
+    A folder is replaced in one step, and on the Hugging Face hub it is one commit. Elsewhere the
+    manifest is written last; who fetches the bundle meanwhile may find files that do not fit it,
+    and then gets an error.
 
     Parameters
     ----------
@@ -48,25 +50,20 @@ def publish(bundle: Bundle, to: str) -> str:
     BundleError
         The folder holds something else.
     """
-    if to.startswith(HF):
-        with _hub_errors(to):
-            from huggingface_hub import HfApi
-
-            api = HfApi()
-            api.create_repo(to.removeprefix(HF), exist_ok=True)
-            api.upload_folder(
-                repo_id=to.removeprefix(HF),
-                folder_path=bundle.path,
-                commit_message=f"{bundle.name}, made by costlib {bundle.manifest.costlib_version}",
-            )
-        return to
+    names = [*bundle.manifest.files, CARD, MANIFEST]
     if not is_url(to):
-        return str(_copy(bundle, Path(to)))
-    with _hub_errors(to):
-        files, root = filesystem(to)
-        for name in [*bundle.manifest.files, CARD, MANIFEST]:
-            files.makedirs(f"{root}/{name}".rpartition("/")[0], exist_ok=True)
-            files.put_file(str(bundle.path / name), f"{root}/{name}")
+        check_place(Path(to))
+        with storage_errors(Path(to)), replacing_folder(Path(to)) as new:
+            for name in names:
+                (new / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(bundle.path / name, new / name)
+            Bundle.load(new)
+        return to
+    with remote_errors(to):
+        place = open_place(to, "model")
+        others = [name for name in place.entries() if _is_part(name) and name not in names]
+        made_by = f"made by costlib {bundle.manifest.costlib_version}"
+        place.put(bundle.path, names, others, f"{bundle.name}, {made_by}")
     return to
 
 
@@ -79,69 +76,52 @@ def fetch(url: str) -> Path:
         It cannot be reached and was never fetched.
     BundleError
         There is none, or it is damaged.
+    StorageError
+        The copy cannot be written.
     """
-    cached = cache() / "bundles" / content_id(url)
-    with storage_errors(cached):
-        cached.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=".fetching-", dir=cached.parent))
+    copy = cache_folder("bundles", url)
     try:
-        with _hub_errors(url):
-            _download(url, scratch, cached)
+        with remote_errors(url):
+            _update(open_place(url, "model"), copy)
     except HubError as error:
-        if not (cached / MANIFEST).is_file():
+        if not holds_bundle(copy):
             raise
         _log.warning("%s; the copy fetched before is used", error)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    return cached
+    return copy
 
 
-def _download(url: str, scratch: Path, cached: Path) -> None:
-    """Fetch a bundle into ``scratch`` and let it take the place of ``cached`` if it differs."""
-    if url.startswith(HF):
-        from huggingface_hub import snapshot_download
-
-        snapshot_download(url.removeprefix(HF), local_dir=scratch)
-        shutil.rmtree(scratch / ".cache", ignore_errors=True)
-    else:
-        files, root = filesystem(url)
-        files.get_file(f"{root}/{MANIFEST}", str(scratch / MANIFEST))
-        if _same(scratch / MANIFEST, cached / MANIFEST):
-            return
-        for name in [*read_manifest(scratch).files, CARD]:
-            (scratch / name).parent.mkdir(parents=True, exist_ok=True)
-            files.get_file(f"{root}/{name}", str(scratch / name))
-    Bundle.load(scratch)
-    with storage_errors(cached):
-        if cached.exists():
-            shutil.rmtree(cached)
-        scratch.rename(cached)
-
-
-def _copy(bundle: Bundle, to: Path) -> Path:
-    if to.exists() and (not to.is_dir() or (any(to.iterdir()) and not (to / MANIFEST).is_file())):
-        raise BundleError(f"{to} exists and is no bundle; choose another folder")
-    with storage_errors(to):
-        to.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{to.name}-", dir=to.parent))
+def _update(place: Place, copy: Path) -> None:
+    """Fetch what differs from the copy, and let the whole take its place once it is checked."""
+    try:
+        content = place.read(MANIFEST)
+    except FileNotFoundError:
+        raise BundleError(nothing_at(place.url, "bundle", MANIFEST)) from None
+    files = parse_manifest(content, place.url).files
+    kept = {name for name, digest in files.items() if _is_file(copy / name, digest)}
+    if len(kept) == len(files) and _is_file(copy / MANIFEST, hashlib.sha256(content).hexdigest()):
+        return
+    with replacing_folder(copy) as new:
+        for name in kept:
+            (new / name).parent.mkdir(parents=True, exist_ok=True)
+            link_file(copy / name, new / name)
         try:
-            shutil.copytree(bundle.path, scratch / to.name)
-            if to.exists():
-                shutil.rmtree(to)
-            (scratch / to.name).rename(to)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
-    return to
-
-
-def _same(one: Path, other: Path) -> bool:
-    return other.is_file() and one.read_bytes() == other.read_bytes()
-
-
-@contextmanager
-def _hub_errors(url: str) -> Iterator[None]:
-    with remote_errors(url):
+            fetch_files(place, [name for name in files if name not in kept], new, new)
+            with suppress(FileNotFoundError):
+                fetch_files(place, [CARD], new, new)
+        except FileNotFoundError as error:
+            raise BundleError(f"{place.url} is incomplete: {first_line(error)}") from None
+        (new / MANIFEST).write_bytes(content)
         try:
-            yield
-        except FileNotFoundError:
-            raise BundleError(f"there is no bundle at {url}: {MANIFEST} is missing") from None
+            Bundle.load(new)
+        except BundleError as error:
+            raise BundleError(str(error).replace(str(new), place.url)) from None
+
+
+def _is_file(file: Path, digest: str) -> bool:
+    return file.is_file() and sha256_of(file) == digest
+
+
+def _is_part(name: str) -> bool:
+    """Whether a file lies in one of a bundle's folders; others at its address are not ours."""
+    parts = PurePosixPath(name).parts
+    return len(parts) > 1 and parts[0] in PARTS

@@ -13,9 +13,10 @@ from costlib.data.dataset import Dataset
 from costlib.generator.fit import fit_generator
 from costlib.generator.ranks import fit_generator_in_ranks
 from costlib.generator.transformer import GeneratorConfig
-from costlib.hub.bundle import Bundle, HardwareEntry, TrainedOn, save_bundle
+from costlib.hub.bundle import Bundle, save_bundle
 from costlib.hub.catalog import load_pretrained
 from costlib.hub.collect_priors import collect_priors
+from costlib.hub.manifest import HardwareEntry, TrainedOn
 from costlib.models.training_curve import recording
 from costlib.training.batches import chosen_hardware
 from costlib.training.cluster import connected

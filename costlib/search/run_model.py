@@ -81,7 +81,7 @@ class RunModel:
         self._exact = CorrectedModel(bundle.statement_model() if bundle else Nothing(), seed=seed)
         draft = bundle.draft if bundle else Nothing()
         self._draft = CorrectedModel(draft, seed=seed) if draft and config.draft else None
-        self.generator = bundle.load_generator() if bundle and config.generator else None
+        self.generator = bundle.generator if bundle and config.generator else None
         self._directions = bundle.directions if bundle and config.directions else None
         self._numbers: dict[str, int] = {}
         self._seen: list[tuple[FeatureBatch, FeatureBatch]] = []

@@ -43,13 +43,14 @@ class Batch(NamedTuple):
     ----------
     task
         Index of the task.
-    measurements, best_after_s
-        What came out, and the task's best latency after each of them.
+    proposals, measurements, best_after_s
+        What was proposed, what came out, and the task's best latency after each of them.
     search_s, measure_s, elapsed_s
         See :class:`costlib.tuning.trials.Record`.
     """
 
     task: int
+    proposals: Sequence[Proposal]
     measurements: Sequence[Measurement]
     best_after_s: Sequence[float | None]
     search_s: float
@@ -231,6 +232,7 @@ class TuningRun:
         self.measured += len(record.measurements)
         return Batch(
             task,
+            proposals,
             record.measurements,
             search.history.best_after_s[before:],
             record.search_s,

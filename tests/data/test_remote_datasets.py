@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,10 +19,12 @@ from costlib.cli.app import run as run_command
 from costlib.data import remote
 from costlib.data.compact import compact
 from costlib.data.dataset import Dataset
-from costlib.data.remote import CACHE_VARIABLE, fetch_dataset, publish_dataset
-from costlib.errors import DatasetError, HubError
+from costlib.data.remote import fetch_dataset, publish_dataset
+from costlib.errors import DatasetError, HubError, StorageError
 from costlib.hub import load_pretrained
 from costlib.hub.remote import publish
+from costlib.remote import file_system
+from costlib.remote.address import CACHE_VARIABLE
 
 
 @pytest.fixture(autouse=True)
@@ -63,13 +68,6 @@ def programs(one: Dataset) -> list[str]:
     return sorted(one.scan().collect()["program_id"])
 
 
-def forget_listings() -> None:
-    """What others wrote, a file system of this process may not have noticed."""
-    import fsspec
-
-    fsspec.get_filesystem_class("s3").clear_instance_cache()
-
-
 def test_through_a_bucket(dataset: Dataset, s3: str) -> None:
     url = f"{s3}/through"
     assert publish_dataset(dataset, url) == url
@@ -87,7 +85,6 @@ def test_only_what_is_new_travels(dataset: Dataset, s3: str) -> None:
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*.parquet")}
     dataset.append_measurements(hardware().hardware_id, [measurement(7, "a")])
     publish_dataset(dataset, url)
-    forget_listings()
     assert programs(Dataset.open(url)) == programs(dataset)
     after = {path: path.stat().st_mtime_ns for path in folder.rglob("*.parquet")}
     assert len(after) == len(before) + 1
@@ -101,10 +98,86 @@ def test_after_a_compaction(dataset: Dataset, s3: str) -> None:
     fetch_dataset(url)
     compact(dataset)
     publish_dataset(dataset, url)
-    forget_listings()
     fetched = Dataset.open(url)
     assert programs(fetched) == programs(dataset)
     assert len(fetched.part_files("measurements")) == 1
+
+
+def test_nothing_travels_twice(dataset: Dataset, s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"{s3}/twice"
+    publish_dataset(dataset, url)
+    folder = fetch_dataset(url)
+    files, _ = file_system.url_to_fs(url)
+    monkeypatch.setattr(files, "get_file", None)
+    assert fetch_dataset(url) == folder
+
+
+def test_a_part_of_the_same_size_and_another_content(dataset: Dataset, s3: str) -> None:
+    url = f"{s3}/mended"
+    (part,) = dataset.part_files("measurements")
+    good = part.read_bytes()
+    part.write_bytes(bytes(len(good)))
+    publish_dataset(dataset, url)
+    copy = fetch_dataset(url) / part.relative_to(dataset.path)
+    assert copy.read_bytes() != good
+    files, root = file_system.url_to_fs(url)
+    files.pipe_file(f"{root}/{part.relative_to(dataset.path)}", good)
+    fetch_dataset(url)
+    assert copy.read_bytes() == good
+
+
+def test_compacted_at_its_place_while_it_is_fetched(
+    dataset: Dataset, s3: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"{s3}/moving"
+    dataset.append_measurements(hardware().hardware_id, [measurement(7, "a")])
+    publish_dataset(dataset, url)
+    files, _ = file_system.url_to_fs(url)
+    get_file = files.get_file
+
+    def compacts(source: str, target: str) -> None:
+        if "measurements" in source:
+            monkeypatch.setattr(files, "get_file", get_file)
+            compact(dataset)
+            publish_dataset(dataset, url)
+        get_file(source, target)
+
+    monkeypatch.setattr(files, "get_file", compacts)
+    fetched = Dataset.open(url)
+    assert programs(fetched) == programs(dataset)
+    assert len(fetched.part_files("measurements")) == 1
+
+
+def test_parts_that_are_gone_wait_for_their_readers(dataset: Dataset) -> None:
+    url = f"file://{dataset.path}"
+    dataset.append_measurements(hardware().hardware_id, [measurement(7, "a")])
+    fetched = Dataset.open(url)
+    compact(dataset)
+    with fetched.reading():
+        rows = fetched.scan()
+        fetching = threading.Thread(target=fetch_dataset, args=[url])
+        fetching.start()
+        fetching.join(timeout=1)
+        assert fetching.is_alive()
+        assert sorted(rows.collect()["program_id"]) == programs(dataset)
+    fetching.join()
+    assert len(fetched.part_files("measurements")) == 1
+    assert programs(fetched) == programs(dataset)
+
+
+def test_a_full_disk_is_told_from_a_broken_line(
+    dataset: Dataset, s3: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"{s3}/full"
+    publish_dataset(dataset, url)
+    files, _ = file_system.url_to_fs(url)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files, "get_file", full)
+    with pytest.raises(StorageError, match=f"no space is left .*{url}; free some space"):
+        fetch_dataset(url)
 
 
 def test_offline_once_cached(
@@ -120,7 +193,7 @@ def test_offline_once_cached(
     def offline(_: str) -> None:
         raise ConnectionError("network is unreachable")
 
-    monkeypatch.setattr(remote, "filesystem", offline)
+    monkeypatch.setattr(file_system, "url_to_fs", offline)
     with caplog.at_level(logging.WARNING):
         assert fetch_dataset(url) == folder
     assert "copy fetched before" in caplog.text
@@ -140,7 +213,7 @@ def test_a_fetch_that_is_cut_short_is_no_dataset(
     dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"file://{dataset.path}"
-    files, root = remote.filesystem(url)
+    files, root = file_system.url_to_fs(url)
 
     def breaks(source: str, target: str) -> None:
         if "measurements" in source:
@@ -148,13 +221,13 @@ def test_a_fetch_that_is_cut_short_is_no_dataset(
         shutil.copy(source, target)
 
     monkeypatch.setattr(files, "get_file", breaks)
-    monkeypatch.setattr(remote, "filesystem", lambda _: (files, root))
+    monkeypatch.setattr(file_system, "url_to_fs", lambda _: (files, root))
     with pytest.raises(HubError, match="connection reset"):
         fetch_dataset(url)
     monkeypatch.undo()
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     assert programs(Dataset.open(url)) == programs(dataset)
-    assert not list((tmp_path / "cache").rglob(".fetching-*"))
+    assert not list((tmp_path / "cache").rglob(".tmp-*"))
 
 
 def test_what_is_none_of_a_dataset_stays_where_it_is(dataset: Dataset) -> None:

@@ -64,7 +64,7 @@ def test_a_new_hardware_key_from_collecting_to_publishing(tmp_path: Path) -> Non
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "published" / "bundle.json").is_file()
     assert (tmp_path / "mine" / "run" / "network.so").is_file()
     assert (tmp_path / "mine" / "run.html").read_text().startswith("<!")

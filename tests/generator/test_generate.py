@@ -13,6 +13,7 @@ from costlib.data.dataset import Dataset
 from costlib.errors import InputError
 from costlib.features.task_encoder import TaskEncoder
 from costlib.features.version import LANGUAGE_VERSION
+from costlib.generator.fit import fit_generator
 from costlib.generator.generate import Generated, generate, pick
 from costlib.generator.language import VOCABULARY
 from costlib.generator.model import Generator
@@ -61,9 +62,9 @@ def test_programs_are_written_down(measured_dataset: Dataset) -> None:
 
 def test_the_bundle_holds_a_generator(writing: Bundle, bundle: Bundle) -> None:
     assert "--generator-epochs 2" in writing.manifest.command
-    found = Bundle.load(writing.path).load_generator()
+    found = Bundle.load(writing.path).generator
     assert found is not None and found.language == LANGUAGE_VERSION
-    assert bundle.load_generator() is None
+    assert bundle.generator is None
 
 
 def test_a_generator_is_trained_further(
@@ -80,6 +81,9 @@ def test_a_generator_is_trained_further(
     old, new = (one.require_generator() for one in (writing, further))
     losses = [one.losses(sentences.tokens, sentences.chosen).mean() for one in (old, new)]
     assert losses[1] < losses[0]
+    learnt = fit_generator(measured_dataset, config=more, start=new)
+    again = [one.losses(sentences.tokens, sentences.chosen).mean() for one in (learnt, new)]
+    assert again[1] == losses[1] != again[0], "what it goes on from stays as it is"
 
 
 def test_a_collection_measures_what_is_written(

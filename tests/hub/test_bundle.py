@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +14,14 @@ from hypothesis import strategies as st
 
 from costlib.data.dataset import Dataset
 from costlib.errors import BundleError, DatasetError, StorageError, UnknownNameError
+from costlib.features.version import LANGUAGE_VERSION
+from costlib.generator.language import VOCABULARY
+from costlib.generator.model import Generator
+from costlib.generator.transformer import GeneratorConfig
 from costlib.hub import Bundle, list_bundles, load_pretrained, save_bundle
-from costlib.hub.bundle import MANIFEST
 from costlib.hub.evaluate import evaluate
+from costlib.hub.manifest import MANIFEST
+from costlib.hub.remote import publish
 from costlib.training.assemble import assemble
 
 
@@ -108,6 +116,62 @@ def test_saving_over_a_bundle_replaces_it(bundle_copy: Path, bundle: Bundle) -> 
     assert Bundle.load(bundle_copy).name == bundle_copy.name
 
 
+SAVE_AGAIN = """
+import sys
+from costlib.hub import Bundle, save_bundle
+bundle = Bundle.load(sys.argv[1])
+about = bundle.manifest
+print("begun", flush=True)
+for seed in range(10):
+    save_bundle(
+        sys.argv[1],
+        bundle.model,
+        draft=bundle.draft if seed % 2 else None,
+        priors=None if seed % 2 else bundle.priors,
+        command="",
+        seed=seed,
+        hardware=about.hardware,
+        trained_on=about.trained_on,
+        metrics=about.metrics,
+    )
+"""
+
+
+def test_it_is_whole_while_it_is_saved_again(bundle_copy: Path) -> None:
+    writer = subprocess.Popen(
+        [sys.executable, "-c", SAVE_AGAIN, str(bundle_copy)], stdout=subprocess.PIPE, text=True
+    )
+    assert writer.stdout is not None
+    writer.stdout.readline()
+    seeds = []
+    while writer.poll() is None:
+        found = Bundle.load(bundle_copy)
+        seeds.append(found.manifest.seed)
+        assert (found.draft is None) == (found.manifest.draft_kind is None)
+    assert writer.returncode == 0
+    assert seeds and Bundle.load(bundle_copy).manifest.seed == 9
+
+
+def test_a_generator_is_that_of_its_bundle(bundle: Bundle, tmp_path: Path) -> None:
+    def save(seed: int) -> Bundle:
+        config = GeneratorConfig(width=32, layers=1)
+        generator = Generator(VOCABULARY, LANGUAGE_VERSION, config, seed)
+        return save_again(bundle, tmp_path / "mine", generator=generator)
+
+    first = save(1)
+    read = Bundle.load(first.path)
+    assert read.generator is read.require_generator() is not None
+    second = save(2)
+    assert read.require_generator() is read.generator, "it was read before"
+    with pytest.raises(BundleError, match=r"generator/\S+ was changed"):
+        first.require_generator()
+    assert second.generator is not None
+    save_again(bundle, tmp_path / "mine")
+    assert Bundle.load(first.path).generator is None
+    with pytest.raises(BundleError, match=r"generator/\S+ is missing"):
+        replace(second).require_generator()
+
+
 def test_a_full_disk_leaves_the_old_bundle(
     bundle_copy: Path, bundle: Bundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,11 +186,12 @@ def test_a_full_disk_leaves_the_old_bundle(
     assert [path.name for path in bundle_copy.parent.iterdir()] == [bundle_copy.name]
 
 
-def save_again(bundle: Bundle, out: Path) -> None:
+def save_again(bundle: Bundle, out: Path, generator: Generator | None = None) -> Bundle:
     manifest = bundle.manifest
-    save_bundle(
+    return save_bundle(
         out,
         bundle.model,
+        generator=generator,
         command=manifest.command,
         seed=manifest.seed,
         hardware=manifest.hardware,
@@ -176,3 +241,20 @@ def test_a_file_is_no_bundle(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BundleError, match="is a file"):
         load_pretrained(tmp_path / "file")
+    with pytest.raises(BundleError, match="is no bundle"):
+        publish(load_pretrained(), str(tmp_path / "file"))
+
+
+@pytest.mark.parametrize("name", ["", "a\0b", "..", "/"])
+def test_names_that_can_be_none(name: str) -> None:
+    with pytest.raises((BundleError, UnknownNameError)):
+        load_pretrained(name)
+
+
+def test_a_bundle_that_was_moved_aside_is_put_back(bundle_copy: Path) -> None:
+    """As a save leaves it that is killed where folders cannot change places in one step."""
+    aside = bundle_copy.with_name(f".tmp-{bundle_copy.name}-{16 * '0'}") / "old-0"
+    for load in (Bundle.load, load_pretrained):
+        aside.parent.mkdir(exist_ok=True)
+        bundle_copy.rename(aside)
+        assert load(bundle_copy).path == bundle_copy

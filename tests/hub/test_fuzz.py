@@ -16,7 +16,7 @@ from costlib.data.dataset import Dataset
 from costlib.errors import CostlibError
 from costlib.features.batch import select
 from costlib.hub import Bundle
-from costlib.hub.bundle import MANIFEST
+from costlib.hub.manifest import MANIFEST
 from costlib.training.assemble import TrainingData, assemble
 
 EDITS = st.lists(

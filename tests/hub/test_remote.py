@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from costlib.data.remote import CACHE_VARIABLE
 from costlib.errors import BundleError, HubError
-from costlib.hub import Bundle, load_pretrained, remote
-from costlib.hub.bundle import MANIFEST
+from costlib.hub import Bundle, load_pretrained
+from costlib.hub.manifest import MANIFEST, sha256_of
 from costlib.hub.remote import fetch, publish
+from costlib.remote import file_system
+from costlib.remote.address import CACHE_VARIABLE
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +53,7 @@ def test_offline_once_cached(
     def offline(_: str) -> None:
         raise ConnectionError("network is unreachable")
 
-    monkeypatch.setattr(remote, "filesystem", offline)
+    monkeypatch.setattr(file_system, "url_to_fs", offline)
     assert fetch(url) == folder
     assert "copy fetched before" in caplog.text
     Bundle.load(folder)
@@ -82,11 +83,66 @@ def test_a_damaged_bundle_does_not_replace_the_cached(bundle: Bundle, tmp_path: 
     publish(bundle, url)
     folder = fetch(url)
     remote = tmp_path / "remote" / "mine"
-    (remote / MANIFEST).write_text((remote / MANIFEST).read_text() + "\n")
-    (remote / "model" / "config.json").write_text("{}")
-    with pytest.raises(BundleError, match="was changed"):
+    manifest = (remote / MANIFEST).read_text()
+    digest = bundle.manifest.files["model/config.json"]
+    (remote / MANIFEST).write_text(manifest.replace(digest, digest[::-1]))
+    with pytest.raises(BundleError, match=rf"^{url}/model/config\.json was changed"):
+        fetch(url)
+    (remote / "model" / "config.json").unlink()
+    with pytest.raises(BundleError, match="mine is incomplete"):
         fetch(url)
     Bundle.load(folder)
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
+def test_a_damaged_copy_is_mended(bundle: Bundle, tmp_path: Path) -> None:
+    url = f"file://{tmp_path}/remote/mine"
+    publish(bundle, url)
+    folder = fetch(url)
+    (folder / "model" / "config.json").write_text("{}")
+    (folder / "priors" / "priors.parquet").unlink()
+    assert load_pretrained(url).manifest == bundle.manifest
+
+
+def test_only_what_changed_is_fetched(
+    bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"file://{tmp_path}/remote/mine"
+    publish(bundle, url)
+    fetch(url)
+    place = file_system.url_to_fs(url)[0]
+    fetched: list[str] = []
+    get_file = place.get_file
+
+    def noted(source: str, to: str) -> None:
+        fetched.append(Path(source).name)
+        get_file(source, to)
+
+    monkeypatch.setattr(place, "get_file", noted)
+    fetch(url)
+    assert fetched == [MANIFEST]
+    model = tmp_path / "remote" / "mine" / "model" / "model.txt"
+    manifest = tmp_path / "remote" / "mine" / MANIFEST
+    with model.open("a") as file:
+        file.write("\n")
+    manifest.write_text(
+        manifest.read_text().replace(bundle.manifest.files["model/model.txt"], sha256_of(model))
+    )
+    fetched.clear()
+    fetch(url)
+    assert fetched == [MANIFEST, "model.txt", "README.md"]
+
+
+def test_publishing_again_removes_what_is_no_part_any_more(bundle: Bundle, tmp_path: Path) -> None:
+    url = f"file://{tmp_path}/remote/mine"
+    publish(bundle, url)
+    remote = tmp_path / "remote" / "mine"
+    (remote / "generator").mkdir()
+    for name in ("generator/old.safetensors", "LICENSE"):
+        (remote / name).touch()
+    publish(bundle, url)
+    assert not (remote / "generator" / "old.safetensors").exists()
+    assert (remote / "LICENSE").exists(), "it is not ours"
 
 
 def test_a_manifest_may_not_name_files_outside(bundle: Bundle, tmp_path: Path) -> None:

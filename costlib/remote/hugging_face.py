@@ -1,0 +1,83 @@
+"""Repositories on the Hugging Face hub.
+
+What is published is one commit. What is fetched comes through ``huggingface_hub``'s own cache,
+which has each content once, whichever commits and programs it belongs to; from there it is
+linked, and nothing is ever written into it.
+"""
+
+from __future__ import annotations
+
+import glob
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, snapshot_download
+from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
+
+from costlib.remote.address import HF
+from costlib.remote.place import Entry, Place, link_file
+
+
+class HuggingFacePlace(Place):
+    """A repository. Between two calls of :meth:`entries`, it is seen as of one commit."""
+
+    def __init__(self, url: str, repo_type: str) -> None:
+        super().__init__(url)
+        self._name = url.removeprefix(HF).removeprefix(f"{repo_type}s/").rstrip("/")
+        self._repo_type = repo_type
+        self._commit: str | None = None
+        self._entries: dict[str, Entry] | None = None
+
+    def entries(self) -> dict[str, Entry]:  # noqa: D102
+        api = HfApi()
+        describe = api.dataset_info if self._repo_type == "dataset" else api.model_info
+        try:
+            info = describe(self._name, files_metadata=True)
+        except GatedRepoError:
+            raise
+        except RepositoryNotFoundError:
+            self._commit, self._entries = None, {}
+        else:
+            self._commit = info.sha
+            self._entries = {
+                file.rfilename: Entry(file.size or 0, file.lfs.sha256 if file.lfs else file.blob_id)
+                for file in info.siblings or ()
+            }
+        return self._entries
+
+    def get(self, names: Sequence[str], scratch: Path) -> Iterator[tuple[str, Path]]:  # noqa: D102
+        known = self.entries() if self._entries is None else self._entries
+        for name in names:
+            if name not in known:
+                raise FileNotFoundError(f"{name} is missing")
+        if names:  # No patterns would mean all files.
+            snapshot = snapshot_download(
+                self._name,
+                repo_type=self._repo_type,
+                revision=self._commit,
+                allow_patterns=[glob.escape(name) for name in names],
+            )
+            for name in names:
+                link_file((Path(snapshot) / name).resolve(), scratch / "file")
+                yield name, scratch / "file"
+
+    def put(  # noqa: D102
+        self, folder: Path, names: Sequence[str], gone: Sequence[str], message: str
+    ) -> None:
+        api = HfApi()
+        api.create_repo(self._name, repo_type=self._repo_type, exist_ok=True)
+        with warnings.catch_warnings():
+            # A bundle has a little parquet, too, but is no dataset.
+            warnings.filterwarnings("ignore", message=".*commit a data file")
+            # Not `upload_folder`, which makes several commits of many files.
+            api.create_commit(
+                self._name,
+                [
+                    *(CommitOperationAdd(name, folder / name) for name in names),
+                    *(CommitOperationDelete(name) for name in gone),
+                ],
+                commit_message=message,
+                repo_type=self._repo_type,
+                parent_commit=self._commit,
+            )

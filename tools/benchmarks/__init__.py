@@ -1,0 +1,1 @@
+"""Scripts that measure, each into a file of ``tools/results``."""

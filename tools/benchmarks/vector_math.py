@@ -1,0 +1,89 @@
+"""Elementary functions as stock TVM compiles them and as costlib lets it: speed and accuracy.
+
+    python -m tools.benchmarks.vector_math   # writes tools/results/vector_math.json
+
+Both compile the same programs, each in processes of its own that take turns.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from tools.benchmarks.in_a_process import in_a_process
+from tools.evidence.files import write_result
+
+MCPU = "x86-64-v3"
+NUMBERS = 1 << 15
+LANES = 8
+TURNS = 5
+CALLS = 200
+EXACT = {"exp": np.exp, "erf": special.erf, "tanh": np.tanh, "sigmoid": special.expit}
+RANGES = {"exp": (-87.3, 88.7), "erf": (-5.0, 5.0), "tanh": (-9.0, 9.0), "sigmoid": (-80.0, 80.0)}
+
+
+def main() -> None:
+    """Let both sides take turns."""
+    if len(sys.argv) > 1:
+        print(json.dumps(measured(sys.argv[1])))
+        return
+    found: dict[str, list[dict[str, Any]]] = {"tvm": [], "costlib": []}
+    for _ in range(TURNS):
+        for side, turns in found.items():
+            turns.append(in_a_process("tools.benchmarks.vector_math", side))
+    result = {
+        name: {
+            side: {
+                "ns": round(float(np.median([turn[name]["ns"] for turn in turns])), 3),
+                "ns_range": [f(round(turn[name]["ns"], 3) for turn in turns) for f in (min, max)],
+                "relative_error": turns[0][name]["relative_error"],
+            }
+            for side, turns in found.items()
+        }
+        for name in EXACT
+    }
+    write_result("vector_math", {"mcpu": MCPU, "functions": result})
+    print(json.dumps(result, indent=1))
+
+
+def measured(side: str) -> dict[str, dict[str, float]]:
+    """Return ns a number, and the largest relative error, of each function."""
+    if side == "costlib":
+        import costlib.tvm_compat  # noqa: F401
+    import tvm
+    from tvm import te
+
+    result = {}
+    for name, exact in EXACT.items():
+        given = te.placeholder((NUMBERS,), "float32", name="given")
+        made = te.compute((NUMBERS,), of_each(getattr(te, name), given), name="made")
+        schedule = tvm.s_tir.Schedule(te.create_prim_func([given, made]))
+        (loop,) = schedule.get_loops(schedule.get_sblock("made"))
+        schedule.vectorize(schedule.split(loop, [None, LANES])[1])
+        main = tvm.compile(schedule.mod, target={"kind": "llvm", "mcpu": MCPU})["main"]
+        numbers = np.linspace(*RANGES[name], NUMBERS).astype("float32")
+        tensors = [tvm.runtime.tensor(array) for array in (numbers, np.zeros_like(numbers))]
+        fastest_s = float("inf")
+        for _ in range(CALLS):
+            started = time.perf_counter()
+            main(*tensors)
+            fastest_s = min(fastest_s, time.perf_counter() - started)
+        wanted = exact(numbers.astype("float64"))
+        error = np.abs(tensors[1].numpy() / wanted - 1)[wanted != 0].max()
+        result[name] = {"ns": 1e9 * fastest_s / NUMBERS, "relative_error": float(f"{error:.2g}")}
+    return result
+
+
+def of_each(function: Callable[[Any], Any], numbers: Any) -> Callable[[Any], Any]:
+    """Return what maps an index to a function of the number there."""
+    return lambda index: function(numbers[index])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The files of ``tools/results``, and the summaries, tables, pictures and pages made of them."""

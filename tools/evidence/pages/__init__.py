@@ -1,0 +1,1 @@
+"""The pages of results in ``docs/results``, written from result files alone."""

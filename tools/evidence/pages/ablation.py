@@ -1,0 +1,231 @@
+"""What each part of the search is worth."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from tools.evidence.ablation_summary import RACED_ON
+from tools.evidence.drawing import NOTHING_GAINED, panels
+from tools.evidence.files import read_result
+from tools.evidence.markdown import in_words, picture, share, table, with_error, with_range
+from tools.evidence.pages.page import Page
+from tools.evidence.protocol import (
+    ABLATION_TRIALS,
+    DIFFUSION_TRIALS,
+    is_on_by_default,
+)
+from tools.evidence.provenance import machine, measured, provenance
+from tools.evidence.stores import SEARCH
+
+Row = Mapping[str, Any]
+
+_PARTS = {
+    "draft": "model of schedules",
+    "bank": "prior bank",
+    "early survivors": "more survivors at first",
+    "correction": "correction by the run",
+    "looks": "second looks",
+    "directions": "mutation directions",
+}
+"""Names that say more than those in the result files."""
+
+_LOOPS = {
+    "full": "full search",
+    "plain": "plain loop",
+    "cold": "full search without a bundle",
+    "cold-plain": "plain loop without a bundle",
+}
+
+
+def parts() -> list[str]:
+    """Return the page."""
+    rows = read_result("search")["ablation"]
+    return [
+        picture("ablation.svg", "what each part gains"),
+        "Versions of the search race each other at the two heaviest tasks of each held-out "
+        f"network, with {ABLATION_TRIALS} trials for each version. The *plain loop* is Ansor's: "
+        "evolution under the bundle's exact model and nothing else. The *full search* has all "
+        "parts that are on, and some that have been switched off since. The *gain* of a part is "
+        "the throughput with it divided by the throughput without it, the geometric mean over the "
+        "races with the standard error of its logarithm.",
+        "## With a bundle",
+        _gains(rows, "tasks", "full", "plain"),
+        _loops(rows, "tasks"),
+        _told_apart(rows, "tasks", "full", "plain"),
+        "Parts that gain nothing here may be on all the same: they are needed without a bundle, in "
+        "longer runs, or on whole networks.",
+        "## Without a bundle",
+        "The same tasks, without a bundle. There the plain loop learns from what the run measures, "
+        "as Ansor's does. Throughputs are relative to the full search with a bundle.",
+        _gains(rows, "tasks, cold", "cold", "cold-plain"),
+        _loops(rows, "tasks, cold"),
+        _told_apart(rows, "tasks, cold", "cold", "cold-plain"),
+        "## Diffusion",
+        "Diffusion hands programs from task to task, so it is raced on whole networks, with "
+        f"{DIFFUSION_TRIALS} trials a task.",
+        _gains(rows, "networks", "full", "plain"),
+        _loops(rows, "networks"),
+        "## Settings on invented tasks",
+        "Settings of the search race the search as it was on that day, at tasks that no benchmark "
+        "holds. Those that begin with *cold* have no bundle and are compared with the search "
+        "without one; *cold* itself is compared with the search with one. The columns are "
+        "throughputs after so many trials, and then seconds a trial, all of them and those beside "
+        "building and running, relative to what it is compared with.",
+        *_variants(read_result("variants")),
+        *measured("ablation", "variants"),
+        "Races of versions by machine:",
+        _machines(),
+    ]
+
+
+def _gain(rows: Sequence[Row], on: str, version: str) -> tuple[float, float] | None:
+    for row in rows:
+        if (row["on"], row["version"]) == (on, version):
+            return row["gain"], row["gain_error"]
+    return None
+
+
+def _gains_by_part(
+    rows: Sequence[Row], on: str, full: str, plain: str
+) -> dict[str, tuple[tuple[float, float], tuple[float, float] | None]]:
+    """Return what each part gains in the full search and in the plain loop, most first."""
+    found = {}
+    for row in rows:
+        base, _, change = row["version"].partition(" ")
+        if row["on"] == on and base == full and change:
+            part = change[2:]
+            found[part] = (
+                (row["gain"], row["gain_error"]),
+                _gain(rows, on, f"{plain} + {part}"),
+            )
+    return dict(sorted(found.items(), key=lambda entry: -entry[1][0][0]))
+
+
+def _gains(rows: Sequence[Row], on: str, full: str, plain: str) -> str:
+    return table(
+        ["part", f"gain in the {_LOOPS[full]}", f"gain in the {_LOOPS[plain]}", "by default"],
+        [
+            [
+                _PARTS.get(part, part),
+                with_error(*in_full),
+                with_error(*alone) if alone else "always there",
+                "on" if is_on_by_default(part) else "off",
+            ]
+            for part, (in_full, alone) in _gains_by_part(rows, on, full, plain).items()
+        ],
+    )
+
+
+def _told_apart(rows: Sequence[Row], on: str, full: str, plain: str) -> str:
+    """Say which parts' gains are larger than twice their standard errors."""
+    gains = _gains_by_part(rows, on, full, plain)
+    words = []
+    for loop, found in (
+        (full, {part: in_full for part, (in_full, _) in gains.items()}),
+        (plain, {part: alone for part, (_, alone) in gains.items() if alone}),
+    ):
+        logs = {part: (np.log(gain), error) for part, (gain, error) in found.items()}
+        gain = [_PARTS.get(part, part) for part, (log, error) in logs.items() if log > 2 * error]
+        cost = [_PARTS.get(part, part) for part, (log, error) in logs.items() if log < -2 * error]
+        words.append(
+            f"In the {_LOOPS[loop]} "
+            + (
+                f"these gain more than twice their standard error: {in_words(gain)}."
+                if gain
+                else "no part gains more than twice its standard error."
+            )
+        )
+        if cost:
+            words.append(f"These cost more than that: {in_words(cost)}.")
+    return " ".join(words)
+
+
+def _loops(rows: Sequence[Row], on: str) -> str:
+    """Return the full searches and plain loops, relative to the full search with a bundle."""
+    return table(
+        ["version", "races", "at the end", "along the way", "of its plain loop", "overhead"],
+        [
+            [
+                _LOOPS[row["version"]],
+                row["cases"],
+                with_range(row["throughput"], *row["range"]),
+                f"{row['throughput_along_the_way']:.2f}",
+                with_error(row["gain"], row["gain_error"]) if "gain" in row else "",
+                share(row["overhead"]),
+            ]
+            for row in rows
+            if row["on"] == on and row["version"] in _LOOPS
+        ],
+    )
+
+
+def _variants(result: Mapping[str, Row]) -> list[str]:
+    runs = provenance().benchmarks["variants"].runs
+    machines = {name: machine(run.machine) for run in runs for name in run.variants}
+    counts = sorted({int(key) for row in result.values() for key in row if key.isdigit()})
+    rows = []
+    for name, row in result.items():
+        (tasks,) = {found["tasks"] for key, found in row.items() if key.isdigit()}
+        by_count = [row.get(str(count)) for count in counts]
+        ours, theirs = row["overhead_s"]
+        rows.append(
+            [
+                f"`{name.replace(',', ', ')}`",
+                tasks,
+                *(with_error(found["mean"], found["error"]) if found else "" for found in by_count),
+                f"{row['seconds']:.2f}",
+                f"{ours / theirs:.2f}",
+                machines[name],
+            ]
+        )
+    return [
+        table(
+            [
+                "setting",
+                "tasks",
+                *(f"{count} trials" for count in counts),
+                "seconds",
+                "overhead",
+                "machine",
+            ],
+            rows,
+        )
+    ]
+
+
+def _machines() -> str:
+    races = Counter(
+        (RACED_ON[race.kind], machine(race.hardware))
+        for race in SEARCH.load()
+        if race.kind in RACED_ON
+    )
+    return table(["on", "machine", "races"], [[*where, count] for where, count in races.items()])
+
+
+def _drawn() -> Figure:
+    rows = read_result("search")["ablation"]
+    figure, axes = panels(2, 1, (4.2, 3.6))
+    shown = (("tasks", "full", "plain"), ("tasks, cold", "cold", "cold-plain"))
+    for panel, (on, full, plain) in zip(axes, shown, strict=True):
+        gains = _gains_by_part(rows, on, full, plain)
+        for number, (in_full, alone) in enumerate(reversed(gains.values())):
+            for found, shift, colour in ((in_full, 0.12, "C0"), (alone, -0.12, "C1")):
+                if found is not None:
+                    gain, error = found
+                    panel.errorbar(gain, number + shift, xerr=error, color=colour, marker="o", lw=1)
+        panel.axvline(1, **NOTHING_GAINED)
+        panel.set_yticks(range(len(gains)), [_PARTS.get(part, part) for part in reversed(gains)])
+        panel.set_title("with a bundle" if on == "tasks" else "without a bundle")
+        panel.set_xlabel("throughput with it / without it")
+    axes[0].errorbar([], [], color="C0", marker="o", lw=1, label="in the full search")
+    axes[0].errorbar([], [], color="C1", marker="o", lw=1, label="in the plain loop")
+    figure.legend(loc="outside upper right", ncols=2)
+    return figure
+
+
+PAGE = Page("ablation", "What each part of the search is worth", parts, {"ablation.svg": _drawn})

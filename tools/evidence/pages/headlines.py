@@ -1,0 +1,221 @@
+"""The headline results, and the index of all pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from tools.evidence.files import read_result
+from tools.evidence.markdown import in_words, share, table, times
+from tools.evidence.pages.page import Page
+from tools.evidence.pages.ranking import BUNDLES, manifest
+from tools.evidence.protocol import HEAVY_TRIALS, LONG_TRIALS, NETWORK_GENERATED, NETWORK_TRIALS
+from tools.evidence.provenance import Run, machine, provenance
+
+Row = Mapping[str, Any]
+
+
+class Headline(NamedTuple):
+    """A row of the table: a figure, what it is compared with, where, and its page."""
+
+    what: str
+    figure: str
+    beside: str
+    goal: str
+    machines: Iterable[str]
+    page: str
+
+
+def headlines() -> list[Headline]:
+    """Return all of them, goals that were missed among them."""
+    search = read_result("search")
+    return [
+        Headline(
+            "Throughput of whole networks after equal trials",
+            times(search["pooled"]["networks"]["latency_ratio"]),
+            f"stock MetaSchedule, {NETWORK_TRIALS} trials a task",
+            "",
+            _on(search["networks_by_hardware"]),
+            "search",
+        ),
+        Headline(
+            "Trials until single tasks are as fast as stock's at its end",
+            f"{share(search['pooled']['heavy']['trials_ratio'])} of stock's",
+            f"stock MetaSchedule, {HEAVY_TRIALS} trials",
+            "",
+            _on(search["heavy_by_hardware"]),
+            "search",
+        ),
+        _overhead(search["heavy_by_hardware"]),
+        _without_a_bundle(search["ablation"]),
+        *_torch(read_result("torch")),
+        _ranking(),
+        _generated(read_result("generate")),
+        _fuzz(read_result("fuzz")),
+    ]
+
+
+def _on(rows: Iterable[Row]) -> list[str]:
+    return [row["hardware"] for row in rows]
+
+
+def _overhead(rows: list[Row]) -> Headline:
+    """Of the run that is the closest to the search as it is."""
+    runs = [run for run in provenance().benchmarks["search"].runs if run.part == "single tasks"]
+    newest = min(runs, key=lambda run: len(run.since))
+    (row,) = (row for row in rows if row["hardware"] == newest.machine)
+    goal, figure = provenance().goals.search_overhead_ratio, row["overhead_ratio"]
+    return Headline(
+        "Seconds a trial beside building and running, single tasks",
+        f"{share(figure)} of stock's",
+        "stock MetaSchedule",
+        _goal(f"at most {goal}", figure <= goal),
+        [row["hardware"]],
+        "search",
+    )
+
+
+def _goal(words: str, is_met: bool) -> str:
+    return f"{words}: {'met' if is_met else '**missed**'}"
+
+
+def _without_a_bundle(rows: list[Row]) -> Headline:
+    (row,) = (row for row in rows if row["on"] == "tasks, cold" and row["version"] == "cold")
+    return Headline(
+        "Throughput of single tasks without a bundle",
+        times(row["throughput"]),
+        "the same search with a bundle",
+        "",
+        row["hardware"],
+        "ablation",
+    )
+
+
+def _torch(result: Row) -> list[Headline]:
+    (found,) = result["machines"]
+    goal = provenance().goals.slower_than_pytorch
+    slower = len(found["networks"]) - found["not_slower_than_pytorch"]
+    return [
+        Headline(
+            f"Throughput of {len(found['networks'])} tuned networks",
+            times(found["geometric_mean"]["pytorch"]),
+            "PyTorch with oneDNN",
+            _goal(f"{goal or 'none'} slower, {slower} is", slower <= goal),
+            [found["hardware"]],
+            "pytorch",
+        ),
+        Headline(
+            "Throughput of the same networks",
+            times(found["geometric_mean"]["compiled"]),
+            "`torch.compile`",
+            "",
+            [found["hardware"]],
+            "pytorch",
+        ),
+    ]
+
+
+def _ranking() -> Headline:
+    metrics = manifest(BUNDLES[0])["metrics"]
+    goal = provenance().goals.ranking_top1
+    return Headline(
+        "Throughput of the first program of a ranking, held-out networks",
+        times(metrics["top1"]),
+        f"the best program measured (a random one: {times(metrics['random_top1'])})",
+        _goal(f"at least {goal}", metrics["top1"] >= goal),
+        [metrics["hardware"]],
+        "ranking",
+    )
+
+
+def _generated(result: Row) -> Headline:
+    figure = result["pooled"]["generate"]["1000"][str(NETWORK_GENERATED)]
+    goal = provenance().goals.generated_of_long
+    return Headline(
+        f"Throughput of the best of {NETWORK_GENERATED} generated programs, single tasks",
+        times(figure),
+        f"stock MetaSchedule, {LONG_TRIALS:,} trials",
+        _goal(f"at least {goal:g}", figure >= goal),
+        sorted({row["hardware"] for row in result["long"]}),
+        "generator",
+    )
+
+
+def _fuzz(result: Row) -> Headline:
+    inputs = sum(found["inputs"] for found in result.values())
+    fine = sum(sum(found["outcomes"].get(o, 0) for o in _FINE) for found in result.values())
+    return Headline(
+        "Damaged files that end in a crash, a hang or an unclear error",
+        f"{inputs - fine:,}",
+        f"{inputs:,} damaged files",
+        _goal("none", inputs == fine),
+        [],
+        "fuzz",
+    )
+
+
+_FINE = ("accepted", "refused")
+
+
+def block() -> str:
+    """Return what the README shows."""
+    return (
+        f"{headline_table('docs/results/')}\n\nMost of this was measured with older code; "
+        "[the index of results](docs/results/index.md) says what has changed since, and where "
+        "everything was measured."
+    )
+
+
+def headline_table(folder: str = "") -> str:
+    """Return the table; its links lead to pages in a folder."""
+    return table(
+        ["what", "result", "compared with", "goal", "machine", "more"],
+        [
+            [
+                row.what,
+                row.figure,
+                row.beside,
+                row.goal,
+                in_words([machine(hardware) for hardware in row.machines]) or "any",
+                f"[{row.page}]({folder}{row.page}.md)",
+            ]
+            for row in headlines()
+        ],
+    )
+
+
+def index(pages: Iterable[Page]) -> Page:
+    """Return the page that leads to the others."""
+    titles = {page.name: page.title for page in pages}
+
+    def parts() -> list[str]:
+        known = provenance()
+        runs = [(found.page, run) for found in known.benchmarks.values() for run in found.runs]
+        return [
+            headline_table(),
+            "The processors are two cores of virtual machines, unless it is said otherwise, and "
+            "shared with others; yours will differ. `make results` writes these pages from the "
+            "files in `tools/results` and from the manifests of the shipped bundles. No figure on "
+            "them is typed by hand.",
+            "\n".join(f"- [{title}]({name}.md)" for name, title in titles.items()),
+            "## What was measured where",
+            "Measurements are not repeated with each change of costlib. The last column names what "
+            "has changed since.",
+            table(
+                ["page", "what", "machine", "when", "changed in costlib since"],
+                [[f"[{page}]({page}.md)", *_run(run)] for page, run in runs],
+            ),
+            "What changed, the oldest first:",
+            "\n".join(f"- *{name}*: {words}" for name, words in known.changes.items()),
+            "## Machines",
+            table(
+                ["name", "hardware id"],
+                [[name, f"`{hardware}`"] for hardware, name in known.machines.items()],
+            ),
+        ]
+
+    return Page("index", "Results", parts)
+
+
+def _run(run: Run) -> list[str]:
+    return [run.part, machine(run.machine), run.when, ", ".join(run.since) or "nothing known"]

@@ -1,0 +1,69 @@
+"""How well and how fast programs are measured."""
+
+from __future__ import annotations
+
+from tools.evidence.files import read_result
+from tools.evidence.markdown import percent, table, times
+from tools.evidence.pages.page import Page
+from tools.evidence.provenance import machine, measured
+
+_WAYS = {
+    "raw_median": "raw, the median of the repeats",
+    "raw_minimum": "raw, the best repeat",
+    "corrected": "corrected by the canaries",
+}
+
+
+def parts() -> list[str]:
+    """Return the page."""
+    result = read_result("measure")
+    agreement, speed = result["agreement"], result["throughput"]
+    return [
+        table(
+            ["latency", "Spearman", "median deviation", "nine in ten deviate less than"],
+            [
+                [
+                    words,
+                    f"{agreement[way]['spearman']:.3f}",
+                    percent(agreement[way]["median_deviation"], 1),
+                    percent(agreement[way]["p90_deviation"]),
+                ]
+                for way, words in _WAYS.items()
+            ],
+        ),
+        f"The same {agreement['programs']} random programs of single operators are measured twice, "
+        f"some minutes apart, on {machine(result['hardware_id'])}. *Deviation* is by how much the "
+        "two latencies of a program differ. The machine is shared; how noisy it is differs from "
+        "hour to hour, and these figures with it.",
+        "## Throughput",
+        f"costlib builds and runs {speed['ratio']:.2f} times as many programs a minute as stock "
+        "`LocalBuilder` and `LocalRunner`. Both time a program as often, and stock's workers start "
+        "as fast as costlib's.",
+        table(
+            ["operator", "programs", "costlib, s", "stock, s", "ratio"],
+            [
+                *(
+                    [
+                        f"`{row['operator']}`",
+                        row["programs"],
+                        f"{row['costlib_secs']:.1f}",
+                        f"{row['stock_secs']:.1f}",
+                        times(row["ratio"]),
+                    ]
+                    for row in speed["operators"]
+                ),
+                [
+                    "programs a minute",
+                    speed["programs"],
+                    f"{speed['costlib_per_minute']:.0f}",
+                    f"{speed['stock_per_minute']:.0f}",
+                    times(speed["ratio"]),
+                ],
+            ],
+        ),
+        f"Of costlib's time {percent(speed['compiling_share'])} is compiling.",
+        *measured("measure"),
+    ]
+
+
+PAGE = Page("measuring", "Measuring", parts)

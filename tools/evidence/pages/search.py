@@ -1,0 +1,150 @@
+"""costlib's search against stock MetaSchedule's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from tools.evidence.files import read_result
+from tools.evidence.markdown import picture, share, table, times, with_range
+from tools.evidence.pages.page import Page
+from tools.evidence.protocol import (
+    EARLY_TRIALS,
+    HEAVY_TRIALS,
+    LONG_TRIALS,
+    NETWORK_TRIALS,
+    STOCK_BATCH,
+)
+from tools.evidence.provenance import machine, measured, provenance
+from tools.evidence.race_curves import draw_races
+from tools.evidence.races import Race
+from tools.evidence.search_summary import SAME
+from tools.evidence.stores import SEARCH
+
+Row = Mapping[str, Any]
+
+_HEAD = ("won", "trials", "time", "faster", "early", "overhead", "seconds")
+
+
+def parts() -> list[str]:
+    """Return the page."""
+    result = read_result("search")
+    goal = provenance().goals.search_overhead_ratio
+    batches = math.ceil(HEAVY_TRIALS / STOCK_BATCH)
+    return [
+        picture("search-networks.svg", "throughput by trials on whole networks"),
+        "Stock MetaSchedule and costlib tune the same tasks on one machine and take turns. Both "
+        "use one builder, one runner and the same number of repeats, and canaries correct every "
+        "latency. Programs that led their side for a while are measured again after the race; "
+        "only that second look counts.",
+        "The columns of the tables:",
+        "- *won*: races in which costlib was as fast as stock at its end, to within "
+        f"{100 * SAME:.0f} %, and stayed so;\n"
+        "- *trials*, *time*: what costlib spent until then, as a share of all that stock spent; a "
+        "race that is not won counts as all that costlib spent;\n"
+        "- *faster*: stock's last latency divided by costlib's after as many trials, with the "
+        "range over the races;\n"
+        f"- *early*: the same of costlib after {EARLY_TRIALS} trials a task, stock at its end;\n"
+        "- *overhead*: seconds a trial beside building and running, relative to stock's; our goal "
+        f"is {goal};\n"
+        "- *seconds*: all seconds a trial, relative to stock's.",
+        "All of them are geometric means over the races. What costlib proposes while it builds "
+        "slows building down a little and is not part of its overhead.",
+        "## Whole networks",
+        f"Each side has {NETWORK_TRIALS} trials a task on the average. That is one batch by "
+        "stock's default settings, so its cost model has not learnt anything yet. A curve "
+        "begins where each task has a program; stock takes one task after the other.",
+        *_tables(result, "networks", "network"),
+        "## Single tasks",
+        f"The two heaviest tasks of each held-out network, with {HEAVY_TRIALS} trials for each "
+        f"side. Stock measures them in {batches} batches.",
+        picture("search-heavy.svg", "throughput by trials on single tasks"),
+        *_tables(result, "heavy", "task"),
+        "These races were lost:",
+        table(
+            ["task", "seed", "machine", "faster", "early"],
+            [
+                [
+                    _label(entry["name"]),
+                    race["seed"],
+                    machine(race["hardware"]),
+                    times(race["latency_ratio"]),
+                    times(race["latency_ratio_at_16"]),
+                ]
+                for entry in result["heavy"]
+                for race in entry["seeds"]
+                if not race["reached"]
+            ],
+        ),
+        "## Long races",
+        f"The heaviest task of each held-out network, one seed. Stock has {LONG_TRIALS:,} trials, "
+        f"costlib {HEAVY_TRIALS}; *faster* compares their ends.",
+        picture("search-long.svg", "throughput by trials of long races"),
+        *_tables(result, "long", "network"),
+        *measured("search"),
+    ]
+
+
+def _tables(result: Row, key: str, first: str) -> list[str]:
+    races = [race for entry in result[key] for race in entry["seeds"]]
+    rows = [[_label(entry["name"]), *_figures(entry, entry["seeds"])] for entry in result[key]]
+    rows.append(["**all**", *_figures(result["pooled"][key], races)])
+    by_machine = [
+        [
+            machine(row["hardware"]),
+            *_figures(row, [race for race in races if race["hardware"] == row["hardware"]]),
+        ]
+        for row in result[f"{key}_by_hardware"]
+    ]
+    return [table([first, *_HEAD], rows), table(["machine", *_HEAD], by_machine)]
+
+
+def _figures(means: Row, races: Sequence[Row]) -> list[str]:
+    def ranged(figure: str, digits: int) -> str:
+        found = [race[figure] for race in races]
+        return with_range(means[figure], min(found), max(found), digits)
+
+    return [
+        f"{sum(race['reached'] for race in races)} of {len(races)}",
+        share(means["trials_ratio"]),
+        share(means["time_ratio"]),
+        ranged("latency_ratio", 2),
+        f"{means['latency_ratio_at_16']:.2f}",
+        ranged("overhead_ratio", 3),
+        share(means["seconds_ratio"]),
+    ]
+
+
+@cache
+def _races() -> tuple[Race, ...]:
+    return tuple(SEARCH.load())
+
+
+def _label(what: str) -> str:
+    """Return a network, or a network and its task."""
+    network, _, _ = what.rpartition("-")
+    if not network:
+        return f"`{what}`"
+    (name, *_) = (r.tasks[0].name for r in _races() if r.kind == "heavy" and r.what == what)
+    return f"`{network}`: {name}"
+
+
+def _drawn(kind: str) -> Figure:
+    races = [race for race in _races() if race.kind == kind]
+    return draw_races(races, {race.what: _label(race.what).replace("`", "") for race in races})
+
+
+PAGE = Page(
+    "search",
+    "The search against stock MetaSchedule",
+    parts,
+    {
+        "search-networks.svg": partial(_drawn, "network"),
+        "search-heavy.svg": partial(_drawn, "heavy"),
+        "search-long.svg": partial(_drawn, "long"),
+    },
+)

@@ -1,0 +1,62 @@
+"""All pages of results, as files: text, pictures, and the table in the README."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from costlib.files import write_file
+from tools.evidence.drawing import draw
+from tools.evidence.pages import (
+    ablation,
+    cuda,
+    fuzz,
+    generator,
+    measuring,
+    pytorch,
+    ranking,
+    scale,
+    search,
+    transfer,
+    vector_math,
+)
+from tools.evidence.pages.headlines import block, index
+
+PAGES = tuple(
+    module.PAGE
+    for module in (
+        search,
+        ablation,
+        pytorch,
+        generator,
+        ranking,
+        transfer,
+        measuring,
+        vector_math,
+        scale,
+        fuzz,
+        cuda,
+    )
+)
+_BLOCK = re.compile(r"(<!-- results: begin -->\n).*?(<!-- results: end -->)", re.DOTALL)
+
+
+def write_texts(folder: Path) -> None:
+    """Write the text of each page, and the index."""
+    for page in (index(PAGES), *PAGES):
+        write_file(folder / f"{page.name}.md", page.text().encode())
+
+
+def write_pictures(folder: Path) -> None:
+    """Draw the pictures of each page."""
+    for page in PAGES:
+        for name, make in page.pictures.items():
+            draw(make, folder / name)
+
+
+def with_headlines(readme: str) -> str:
+    """Return a README whose block between the markers is the table of headline results."""
+    written, blocks = _BLOCK.subn(lambda found: f"{found[1]}\n{block()}\n\n{found[2]}", readme)
+    if blocks != 1:
+        raise ValueError(f"the README has {blocks} blocks for results, not one")
+    return written

@@ -1,0 +1,28 @@
+"""The benchmarks that are measured piece by piece, and what their pieces come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tools.evidence.beside_torch import BesideTorch, summarise_torch
+from tools.evidence.generate_summary import summarise_generate
+from tools.evidence.races import Race
+from tools.evidence.search_summary import summarise_search
+from tools.evidence.store import Store
+from tools.evidence.variants_summary import summarise_variants
+
+SEARCH = Store("search", Race)
+GENERATE = Store("generate", Race)
+VARIANTS = Store("variants", Race)
+TORCH = Store("torch", BesideTorch)
+STORES: dict[str, Store[Any]] = {
+    store.benchmark: store for store in (SEARCH, GENERATE, VARIANTS, TORCH)
+}
+SUMMARIES: dict[str, Callable[[], dict[str, Any]]] = {
+    "search": lambda: summarise_search(SEARCH.load()),
+    "generate": lambda: summarise_generate(GENERATE.load(), SEARCH.load()),
+    "variants": lambda: summarise_variants(VARIANTS.load()),
+    "torch": lambda: summarise_torch(TORCH.load()),
+}
+"""What ``tools/results/<benchmark>.json`` holds of each."""

@@ -1,0 +1,1 @@
+"""Damaged files, thrown at everything that reads files."""

@@ -1,0 +1,1 @@
+"""Scripts for moving on: to another machine, another TVM, another accelerator."""
