@@ -94,6 +94,7 @@ PARSERS = (
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(comparison, "_TURNS", 1)
     monkeypatch.setattr(comparison, "_TURN_SECS", 0.01)
     if page.stem in NEED_DATA:
         sample(ROOT / "datasets" / "zoo", tmp_path / "data", programs_per_task=4, tasks=3)
