@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint results clean
+.PHONY: demo test lint docs results clean
 
 ## Tune a real network on this machine with the shipped bundle.
 demo: $(INSTALLED)
@@ -21,12 +21,17 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+## Build the documentation into site/: nothing is fetched, and a broken link is an error.
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: $(INSTALLED)
+	$(BIN)/mkdocs build --strict
+
 ## Write the pages of results, and the README's table of them, from the files in tools/results.
 results: $(INSTALLED)
 	$(BIN)/python -m tools.evidence.pages
 
 clean:
-	rm -rf $(VENV) demo_run
+	rm -rf $(VENV) demo_run site
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
