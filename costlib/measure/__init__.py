@@ -5,6 +5,5 @@
 - :mod:`~costlib.measure.canary`: reference kernels that tell a slow program from a slow moment
   (:mod:`~costlib.measure.canary_kernels`), and :mod:`~costlib.measure.correction`, which does so;
 - :mod:`~costlib.measure.client`: the caller's end of the server;
-- :mod:`~costlib.measure.measurer`: programs in, measurements out;
-- :mod:`~costlib.metaschedule.measuring`: the same as a drop-in MetaSchedule builder and runner.
+- :mod:`~costlib.measure.measurer`: programs in, measurements out.
 """

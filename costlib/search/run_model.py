@@ -34,14 +34,14 @@ class RunModelConfig(FrozenStrict):
         Mutate in the direction that the bundle's classifier expects most of; otherwise with
         MetaSchedule's probabilities. Off by default: what a mutation brings on average says little
         where the best of hundreds is taken, and it gained nothing
-        (``tools/results/search.json``).
+        (``docs/results/ablation.md``).
     direction_temperature
         How much less likely a direction is with an expected speed-up that is lower by its factor
         e.
     generator
         Let programs that the bundle's generator writes, if it has one, start the search and evolve.
         Off by default: after the first two programs it gains nothing
-        (``tools/results/generate.json``).
+        (``docs/results/generator.md``).
     """
 
     draft: bool = True

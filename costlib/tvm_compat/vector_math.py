@@ -3,7 +3,7 @@
 TVM leaves both to the C library, one number at a time: 2 to 12 ns each, which is most of a
 softmax's time and half of that of a small matrix product with a GELU. Polynomials, good to a few
 units in the last place, take a tenth. ``tanh`` and the logistic function, which TVM makes of
-exponentials, gain as well. Figures: ``tools/results/vector_math.json``.
+exponentials, gain as well. Figures: ``docs/results/vector-math.md``.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class EvolutionConfig(StrategyConfig):
         and for each of a task's first 32, which have little else to go by.
     crossover
         Share of the children that have two parents. Off by default: it gained nothing that can be
-        told from noise (``tools/results/search.json``, ``tools/results/variants.json``).
+        told from noise (``docs/results/ablation.md``).
     epsilon
         Share of a batch that is drawn at random.
     niches
