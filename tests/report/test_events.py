@@ -13,6 +13,7 @@ from costlib.errors import InputError
 from costlib.models import training_curve
 from costlib.report.events import EventFile
 from costlib.tuning.progress import TuneProgress
+from costlib.tuning.result import CurvePoint
 from costlib.workloads import Task
 
 
@@ -28,15 +29,21 @@ def close(found: list[tuple[int, float]], expected: list[tuple[int, float]]) -> 
     return bool(np.allclose(found, expected))
 
 
+def add(progress: TuneProgress, task: int, latency_s: float | None) -> None:
+    known = [one for one in (progress.best_s[task], latency_s) if one is not None]
+    progress.best_s[task] = best_s = min(known, default=None)
+    progress.curve.append(CurvePoint(elapsed_s=0, task=task, latency_s=latency_s, best_s=best_s))
+
+
 def test_a_tuning_run(tmp_path: Path, matmul: Task, dense: Task) -> None:
     progress = TuneProgress("tuning", 4, [matmul, dense], best_s=[None, None], task_trials=[0, 0])
     with EventFile(tmp_path) as events:
         events.tuning(progress)
-        progress.add(0, "a", 2e-3)
-        progress.add(1, "b", None)
+        add(progress, 0, 2e-3)
+        add(progress, 1, None)
         events.tuning(progress)
-        progress.add(0, "c", 1e-3)
-        progress.add(1, "d", 4e-3)
+        add(progress, 0, 1e-3)
+        add(progress, 1, 4e-3)
         progress.search_s = 7.0
         events.tuning(progress)
     values = read(tmp_path)

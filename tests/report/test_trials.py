@@ -6,6 +6,7 @@ import polars as pl
 
 from costlib.report.trials import by_origin, with_progress
 from costlib.schema import Origin, Status
+from costlib.space.program import Program
 
 
 def test_a_lucky_program_is_not_the_best_in_the_end() -> None:
@@ -20,13 +21,15 @@ def test_a_lucky_program_is_not_the_best_in_the_end() -> None:
         pl.DataFrame(
             {
                 "workload_id": "w",
-                "program_id": program,
+                "program_id": Program("w", sketch_id, []).program_id,
+                "sketch_id": sketch_id,
+                "decisions": "[]",
                 "origin": str(origin),
                 "latency_s": latency_s,
                 "status": str(Status.RUN_ERROR if latency_s is None else Status.OK),
                 "measured_at": number,
             }
-            for number, (program, origin, latency_s) in enumerate(rows)
+            for number, (sketch_id, origin, latency_s) in enumerate(rows)
         )
     )
     assert trials["trial"].to_list() == [1, 2, 3, 4, 5]
