@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from costlib.collecting.collect import CollectProgress, collect
 from costlib.collecting.mutations import record_mutations
-from costlib.collecting.plan import CollectionPlan, HardwarePlan, Mix
+from costlib.collecting.plan import CollectionPlan, HardwarePlan
 from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
 from costlib.data.splits import WorkloadKey, overlapping
 from costlib.data.task_tables import recorded_tasks, register_workloads
@@ -58,7 +58,6 @@ class _Part:
     tasks: Sequence[Task]
     hardware: Hardware
     programs_per_task: int
-    mix: Mix
 
 
 def collect_plan(
@@ -129,7 +128,7 @@ def collect_plan(
             programs_per_task=part.programs_per_task,
             hardware=part.hardware,
             seed=plan.seed,
-            mix=part.mix,
+            mix=plan.mix,
             bundle=bundle,
             minutes=minutes,
             config=config,
@@ -168,11 +167,11 @@ def _parts(
         if entry.held_out:
             count = plan.held_out.programs_per_task
             what = f"held-out tasks on {hardware.hardware_id}"
-            parts = [_Part(what, nested.path, held_out, hardware, count, plan.mix)]
+            parts = [_Part(what, nested.path, held_out, hardware, count)]
     count = plan.programs_per_task if entry.programs_per_task is None else entry.programs_per_task
     if count:
         what = f"training tasks on {hardware.hardware_id}"
-        parts.insert(0, _Part(what, dataset.path, training, hardware, count, plan.mix))
+        parts.insert(0, _Part(what, dataset.path, training, hardware, count))
     return parts
 
 

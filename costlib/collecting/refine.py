@@ -108,7 +108,7 @@ def refine(
         for number in range(done + 1, rounds + 1):
             tell = partial(_tell, on_progress, number, rounds)
             dataset = collect_plan(
-                _written(plan, number, current.name),
+                _written(plan, number),
                 data,
                 bundle=current,
                 config=config,
@@ -125,11 +125,11 @@ def refine(
         return current if learning is None else learning.result()
 
 
-def _written(plan: CollectionPlan, number: int, name: str) -> CollectionPlan:
+def _written(plan: CollectionPlan, number: int) -> CollectionPlan:
     """Change a plan to what a dataset holds after so many rounds."""
     count = number * plan.programs_per_task
     mix = Mix(evolved=0, mutated=0, generated=1)
-    return plan.model_copy(update={"mix": mix, "programs_per_task": count, "model": name})
+    return plan.model_copy(update={"mix": mix, "programs_per_task": count})
 
 
 def _tell(

@@ -196,8 +196,7 @@ class Strategy(ABC):
     def recall(self, measurements: Sequence[Measurement]) -> None:
         """Take up programs that somebody else has chosen and measured, in their order."""
         self.history.measured.update(m.program.program_id for m in measurements)
-        recalled = [(one, Origin.RANDOM) for one in measurements]
-        proposals = self.replayed([(one.program, origin) for one, origin in recalled])
+        proposals = self.replayed([(one.program, Origin.RANDOM) for one in measurements])
         usable = [
             (proposal, one)
             for proposal, one in zip(proposals, measurements, strict=True)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-from pydantic import Field
 
 from costlib.frozen import FrozenStrict
 from costlib.measure.config import MeasureConfig
@@ -36,7 +33,7 @@ class TuneConfig(FrozenStrict):
     """
 
     objective: Objective = "sum"
-    required_s: tuple[Annotated[float, Field(gt=0)], ...] = ()
+    required_s: tuple[float, ...] = ()
     min_gain: float = 0.0
     layouts: bool = False
     memory: Path | None = None

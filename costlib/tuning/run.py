@@ -46,7 +46,8 @@ class Batch(NamedTuple):
     proposals, measurements, best_after_s
         What was proposed, what came out, and the task's best latency after each of them.
     search_s, measure_s, elapsed_s
-        See :class:`costlib.tuning.trials.Record`.
+        See :class:`costlib.tuning.trials.Record`; what was learnt in this session adds to
+        ``search_s``.
     """
 
     task: int

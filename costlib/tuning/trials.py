@@ -59,7 +59,7 @@ class Record:
     refused
         Ids of programs that were refused while these were looked for.
     search_s, measure_s
-        Seconds of proposing and learning while nothing was built, and of building and running.
+        Seconds of proposing while nothing was built, and of building and running.
     elapsed_s
         Seconds of tuning until then, in all sessions.
     """

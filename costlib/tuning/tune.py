@@ -206,6 +206,8 @@ def _check(sources: Sequence[Any], trials: int, config: TuneConfig) -> None:
             if wanted
             else f"the objective '{objective}' takes no required latency; use 'requirement'"
         )
+    if not all(math.isfinite(seconds) and seconds > 0 for seconds in required_s):
+        raise InputError("a required latency must be a positive number")
 
 
 def _load(bundle: Bundle | str | Path | None) -> Bundle | None:

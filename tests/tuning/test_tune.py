@@ -183,6 +183,8 @@ def test_the_faster_layout_is_compiled(bundle: Bundle, hardware: Hardware, tmp_p
     [
         ({"objective": "requirement"}, "takes 1 required latencies"),
         ({"required_s": (1.0,)}, "takes no required latency"),
+        ({"objective": "requirement", "required_s": (0.0,)}, "must be a positive number"),
+        ({"objective": "requirement", "required_s": (float("nan"),)}, "must be a positive number"),
     ],
 )
 def test_settings_that_make_no_sense(
