@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from costlib.errors import quoted
+from costlib.space.recomputed import start_where_computed
 from costlib.tvm_compat import ms, tvm
 from costlib.tvm_compat.api import trace_from_json, trace_to_json
 from costlib.tvm_compat.quiet import stderr_silenced
@@ -98,10 +99,14 @@ def postprocessed(context: Any, schedule: Any) -> Any | None:
     """Postprocess a schedule; ``None`` if a postprocessor refuses it or fails on it."""
     schedule.enter_postproc()
     try:
-        valid = all(p.apply(schedule) for p in context.space_generator.postprocs)
-    except Exception:
+        for postprocessor in context.space_generator.postprocs:
+            if _name(postprocessor) == "RewriteReductionBlock":
+                start_where_computed(schedule)
+            if not postprocessor.apply(schedule):
+                return None
+    except Exception:  # Whatever TVM has against this program, others may do.
         return None
-    return schedule if valid else None
+    return schedule
 
 
 @dataclass(frozen=True)
