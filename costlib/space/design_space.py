@@ -186,7 +186,10 @@ class DesignSpace:
         trace_from_json(*fill_sketch(sketch, program.decisions), schedule)
         mutator, _ = available[name]
         for _ in range(1 if direction is None else _MAX_TRIES):
-            trace = mutate_trace(mutator, schedule.trace, int(rng.integers(1, _MAX_SEED)))
+            try:
+                trace = mutate_trace(mutator, schedule.trace, int(rng.integers(1, _MAX_SEED)))
+            except Exception:  # A mutator that fails has nothing to change.
+                return None
             if trace is None:
                 return None
             child = self._program(*trace_to_json(trace))

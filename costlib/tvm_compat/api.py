@@ -208,3 +208,12 @@ def _register_riscv(target: str) -> None:
     from tvm.s_tir.tensor_intrin.riscv_cpu import register_riscv_intrinsics
 
     register_riscv_intrinsics(tvm.target.Target(json.loads(target)))
+
+
+def script_modules() -> dict[str, Any]:
+    """Return what ``I``, ``T`` and ``R`` stand for in TVMScript."""
+    from tvm.script.parser import ir
+    from tvm.script.parser import relax as relax_script
+    from tvm.script.parser import tirx as tir_script
+
+    return {"I": ir, "T": tir_script, "R": relax_script}
