@@ -144,7 +144,7 @@ def _attempt(task: Task, rules: Rules) -> Derivation:
             schedules = context.generate_design_space()
             traces = [trace_to_json(schedule.trace)[0] for schedule in schedules]
     except Exception as error:
-        raise _Failed(f"a schedule rule of TVM fails on it ({quoted(error)})") from None
+        raise _Failed(f"a schedule rule of TVM fails on it ({_message(error)})") from None
     if all(step[0] in _SCHEDULES_NOTHING for trace in traces for step in trace):
         return Derivation(rules, [], "there is nothing in it that TVM can schedule")
     if task.target["kind"] == "llvm":
@@ -208,6 +208,10 @@ def _inlining(**relaxed: bool) -> Callable[[list[Any], list[Any]], tuple[list[An
         return [inline if _name(r) == "AutoInline" else r for r in rules], postprocessors
 
     return change
+
+
+def _message(error: Exception) -> str:
+    return quoted(error).removeprefix("Error message: ").removesuffix(".")
 
 
 def _name(rule: Any) -> str:

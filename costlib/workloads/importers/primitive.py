@@ -50,8 +50,27 @@ def called(mod: Any, name: str) -> Any:
     return _caller(function, [kind for _, kind in inputs], [kind for _, kind in outputs])
 
 
+def with_root(function: Any) -> Any:
+    """Put the body of a ``PrimFunc`` without blocks into one, as TVM's passes expect."""
+    if isinstance(function.body, nodes.SBlockRealize):
+        return function
+    accesses = list(_accesses(function.body))
+    reads, writes = (
+        [_whole(p) for p in function.params if (p, is_written) in accesses]
+        for is_written in (False, True)
+    )
+    inner = tvm.s_tir.SBlock([], reads, writes, "body", function.body)
+    root = tvm.s_tir.SBlock([], [], [], "root", tvm.s_tir.SBlockRealize([], True, inner))
+    return function.with_body(tvm.s_tir.SBlockRealize([], True, root))
+
+
+def _whole(buffer: Any) -> Any:
+    ranges = [tvm.ir.Range.from_min_extent(0, extent) for extent in buffer.ty.shape]
+    return tirx.BufferRegion(buffer, ranges)
+
+
 def _after_copy(source: Any, target: Any, kind: Any, body: Any) -> Any:
-    """Put a block before a body that copies a buffer to another."""
+    """Put a block before what a root block does that copies a buffer to another."""
     extents = [int(extent) for extent in kind.shape]
     loops = [tirx.Var(f"i{axis}", "int32") for axis in range(len(extents))]
     axes = [
@@ -71,8 +90,6 @@ def _after_copy(source: Any, target: Any, kind: Any, body: Any) -> Any:
     statement = tvm.s_tir.SBlockRealize(loops, True, block)
     for loop, extent in zip(reversed(loops), reversed(extents), strict=True):
         statement = tirx.For(loop, 0, extent, tirx.ForKind.SERIAL, statement)
-    if not isinstance(body, nodes.SBlockRealize):
-        return tirx.SeqStmt([statement, body])
     root = body.block
     whole = tvm.s_tir.SBlock(
         root.iter_vars,

@@ -11,7 +11,7 @@ from costlib.tvm_compat import tirx, tvm
 from costlib.tvm_compat.api import module_from_json
 from costlib.tvm_compat.guard import survives
 from costlib.workloads.folding import static_type
-from costlib.workloads.importers.primitive import called
+from costlib.workloads.importers.primitive import called, with_root
 from costlib.workloads.importers.script import parse_script
 from costlib.workloads.network import InputSpec, Network
 
@@ -22,6 +22,10 @@ def import_relax(mod: Any, name: str) -> Network:
     It has a ``main`` over tensors of static shape, parameters bound as constants. A single
     ``PrimFunc`` called ``main`` will do: the buffers that it writes are the outputs.
     """
+    mod = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
+    for variable, function in mod.functions.items():
+        if isinstance(function, tirx.PrimFunc):
+            mod.update_func(variable, with_root(function))
     names = {variable.name_hint for variable in mod.get_global_vars()}
     if "main" in names and isinstance(mod["main"], tirx.PrimFunc):
         mod = called(mod, name)

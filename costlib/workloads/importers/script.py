@@ -49,7 +49,7 @@ def parse_script(path: Path) -> Any:
         if (fault := language.fault(found[0])) is not None:
             raise InputError(f"{path}:{fault}")
     except SyntaxError as error:
-        raise InputError(f"{path}:{error.lineno}: not TVMScript: {error.msg}") from None
+        raise InputError(f"{path}:{error.lineno or 1}: not TVMScript: {error.msg}") from None
     except (OSError, UnicodeDecodeError, RecursionError, MemoryError) as error:
         reason = quoted(error) if str(error) else "it is nested too deeply"
         raise InputError(f"{path}: not TVMScript: {reason}") from None

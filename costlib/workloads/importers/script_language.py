@@ -51,8 +51,11 @@ _SPOKEN = (
     *(ast.Call, ast.Attribute, ast.Subscript, ast.Slice, ast.Starred, ast.Name, ast.Constant),
     *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda),
     *(ast.Tuple, ast.List, ast.Dict, ast.expr_context),
-    *(ast.operator, ast.unaryop, ast.boolop, ast.cmpop),
+    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.MatMult),
+    *(ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift),
+    *(ast.unaryop, ast.boolop, ast.cmpop),
 )
+"""Powers are left out: of numbers, they could take for ever."""
 
 
 class Language:
