@@ -123,7 +123,7 @@ def _derived(key: _Key) -> Derivation:
     for rules in _attempts(task):
         try:
             found = _attempt(task, rules)
-        except _Failed as failure:
+        except _FailedError as failure:
             why = why or str(failure)
             continue
         if why:
@@ -133,7 +133,7 @@ def _derived(key: _Key) -> Derivation:
     return Derivation(Rules(), [], why)
 
 
-class _Failed(Exception):
+class _FailedError(Exception):
     """A task cannot be derived this way; the message says why."""
 
 
@@ -144,7 +144,7 @@ def _attempt(task: Task, rules: Rules) -> Derivation:
             schedules = context.generate_design_space()
             traces = [trace_to_json(schedule.trace)[0] for schedule in schedules]
     except Exception as error:
-        raise _Failed(f"a schedule rule of TVM fails on it ({_message(error)})") from None
+        raise _FailedError(f"a schedule rule of TVM fails on it ({_message(error)})") from None
     if all(step[0] in _SCHEDULES_NOTHING for trace in traces for step in trace):
         return Derivation(rules, [], "there is nothing in it that TVM can schedule")
     if task.target["kind"] == "llvm":
@@ -163,7 +163,7 @@ def _check_any_is_valid(task: Task, context: Any, traces: Sequence[list[Any]]) -
                     return
         except Exception:
             continue
-    raise _Failed(f"none of {draws} programs that TVM's rules make of it is valid")
+    raise _FailedError(f"none of {draws} programs that TVM's rules make of it is valid")
 
 
 def _attempts(task: Task) -> Iterator[Rules]:
@@ -186,7 +186,9 @@ def _attempts(task: Task) -> Iterator[Rules]:
 
 def _without(*names: str) -> Callable[[list[Any], list[Any]], tuple[list[Any], list[Any]]]:
     def change(rules: list[Any], postprocessors: list[Any]) -> tuple[list[Any], list[Any]]:
-        kept = ([one for one in some if _name(one) not in names] for some in (rules, postprocessors))
+        kept = (
+            [one for one in some if _name(one) not in names] for some in (rules, postprocessors)
+        )
         return next(kept), next(kept)
 
     return change

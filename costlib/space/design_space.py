@@ -110,7 +110,7 @@ class DesignSpace:
         rng = np.random.default_rng(seed)
         failed = 0
         while self._traces and failed < _MAX_FAILED:
-            instructions = self._traces[rng.integers(len(self._traces))]
+            instructions = self._traces[int(rng.integers(len(self._traces)))]
             schedule = self._schedule(int(rng.integers(1, _MAX_SEED)))
             try:
                 trace_from_json(instructions, [], schedule)

@@ -134,7 +134,9 @@ def main(A: T.Buffer((4, 32), "float32"), B: T.Buffer((4, 32), "float32")):
 
 def test_a_sum_that_is_computed_for_each_element_starts_from_zero(hardware: Hardware) -> None:
     """TVM's own postprocessor lets it go on growing."""
-    task = Task("share", tvm.IRModule({"main": tvm.script.from_source(RECOMPUTED)}), hardware.target)
+    task = Task(
+        "share", tvm.IRModule({"main": tvm.script.from_source(RECOMPUTED)}), hardware.target
+    )
     space = DesignSpace(task)
     expected = outputs(task.mod, task)
     recomputed = 0

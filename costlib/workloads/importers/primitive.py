@@ -9,6 +9,8 @@ from costlib.errors import UnsupportedModelError, quoted
 from costlib.tvm_compat import nodes, relax, tirx, tvm
 from costlib.tvm_compat.api import argument_shapes
 
+_EXPRESSIONS = ("min", "extent", "condition", "value", "expr")
+_STATEMENTS = ("then_case", "else_case", "body")
 _PARTS = ("a", "b", "value", "condition", "true_value", "false_value", "body", "base", "stride")
 """Operands of expressions, under whatever name they have."""
 
@@ -144,17 +146,11 @@ def _accesses(node: Any) -> Iterator[tuple[Any, bool]]:
         for part in (*node.indices, node.value):
             yield from _reads(part)
         yield node.buffer, True
-    elif isinstance(node, nodes.IfThenElse):
-        yield from _reads(node.condition)
-        yield from _accesses(node.then_case)
-        if node.else_case is not None:
-            yield from _accesses(node.else_case)
-    else:
-        for name in ("min", "extent", "condition", "value", "expr"):
-            if isinstance(part := getattr(node, name, None), nodes.Expr):
-                yield from _reads(part)
-        if (inner := getattr(node, "body", None)) is not None:
-            yield from _accesses(inner)
+    else:  # A loop, a branch, an assertion, the definition of a variable.
+        parts = [getattr(node, name, None) for name in _EXPRESSIONS]
+        yield from (use for part in parts if isinstance(part, nodes.Expr) for use in _reads(part))
+        inner = [getattr(node, name, None) for name in _STATEMENTS]
+        yield from (use for part in inner if part is not None for use in _accesses(part))
 
 
 def _reads(node: Any) -> Iterator[tuple[Any, bool]]:

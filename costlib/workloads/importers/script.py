@@ -61,7 +61,7 @@ def parse_script(path: Path) -> Any:
 
 def _only(text: str, node: Any) -> str:
     """Blank all lines but those of a declaration, so that the others keep their numbers."""
-    first = min(decorator.lineno for decorator in node.decorator_list)
+    first: int = min(decorator.lineno for decorator in node.decorator_list)
     lines = text.splitlines()
     return "\n" * (first - 1) + "\n".join(lines[first - 1 : node.end_lineno]) + "\n"
 

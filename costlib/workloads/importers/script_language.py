@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -51,11 +52,43 @@ _SPOKEN = (
     *(ast.Call, ast.Attribute, ast.Subscript, ast.Slice, ast.Starred, ast.Name, ast.Constant),
     *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda),
     *(ast.Tuple, ast.List, ast.Dict, ast.expr_context),
-    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.MatMult),
-    *(ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift),
-    *(ast.unaryop, ast.boolop, ast.cmpop),
+    *(ast.operator, ast.unaryop, ast.boolop, ast.cmpop),
 )
-"""Powers are left out: of numbers, they could take for ever."""
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """What a declaration is made of.
+
+    Attributes
+    ----------
+    bound, functions, owners
+        The names that it binds, those of its functions, and those that stand for itself.
+    texts, chained
+        Identities of its nodes: what is a statement of its own, as docstrings are; and what an
+        attribute is taken of.
+    """
+
+    bound: frozenset[str]
+    functions: frozenset[str]
+    owners: frozenset[str]
+    texts: frozenset[int]
+    chained: frozenset[int]
+
+    @classmethod
+    def of(cls, declared: ast.stmt) -> _Scope:
+        nodes = list(ast.walk(declared))
+        return cls(
+            frozenset({"cls", *_bound(declared)}),
+            frozenset(node.name for node in nodes if isinstance(node, ast.FunctionDef)),
+            frozenset({"cls", getattr(declared, "name", "")}),
+            frozenset(id(node.value) for node in nodes if isinstance(node, ast.Expr)),
+            frozenset(id(node.value) for node in nodes if isinstance(node, ast.Attribute)),
+        )
+
+    def is_function(self, chain: Sequence[str]) -> bool:
+        """Whether names that are linked by a dot are one of its functions."""
+        return len(chain) == 2 and chain[0] in self.owners and chain[1] in self.functions
 
 
 class Language:
@@ -92,38 +125,43 @@ class Language:
 
     def fault(self, declared: ast.stmt) -> str | None:
         """Say where a declaration holds Python, and what; ``None`` if it does not."""
-        bound = {"cls", *_bound(declared)}
-        functions = {n.name for n in ast.walk(declared) if isinstance(n, ast.FunctionDef)}
-        owners = {"cls", getattr(declared, "name", "")}
-        if taken := sorted(bound & self._modules.keys()):
+        scope = _Scope.of(declared)
+        if taken := sorted(scope.bound & self._modules.keys()):
             return f"{declared.lineno}: '{taken[0]}' is the name of a part of TVMScript"
-        texts = {id(n.value) for n in ast.walk(declared) if isinstance(n, ast.Expr)}
-        chained = {id(n.value) for n in ast.walk(declared) if isinstance(n, ast.Attribute)}
         for node in ast.walk(declared):
-            line = getattr(node, "lineno", declared.lineno)
-            if not isinstance(node, _SPOKEN):
-                what = type(node).__name__
-                return f"{line}: {what} is Python, not TVMScript; scripts are not executed"
-            if isinstance(node, ast.Constant) and id(node) not in texts and not _is_plain(node):
-                return f"{line}: a string that holds code; scripts are not executed"
-            if isinstance(node, ast.Name):
-                known = bound | self._values.keys() | _FUNCTIONS
-                if node.id in self._modules and id(node) in chained:
-                    continue
-                if node.id not in known and node.id not in self._modules:
-                    return f"{line}: '{node.id}' is not defined in it"
-                if node.id in self._modules:
-                    return f"{line}: '{node.id}' is no value"
-            if isinstance(node, ast.Attribute):
-                chain = _chain(node)
-                if chain and chain[0] in owners and len(chain) == 2 and chain[1] in functions:
-                    continue
-                if chain and chain[0] in self._modules:
-                    if not self._is_word(chain, is_prefix=id(node) in chained):
-                        return f"{line}: '{'.'.join(chain)}' is not allowed in a script"
-                elif node.attr not in _ATTRIBUTES:
-                    return f"{line}: '.{node.attr}' is Python, not TVMScript"
+            if (fault := self._fault_of(node, scope)) is not None:
+                return f"{getattr(node, 'lineno', declared.lineno)}: {fault}"
         return None
+
+    def _fault_of(self, node: ast.AST, scope: _Scope) -> str | None:
+        match node:
+            case ast.Constant() if id(node) not in scope.texts and not _is_plain(node):
+                return "a string that holds code; scripts are not executed"
+            case ast.BinOp(op=ast.Pow()):
+                return "a power, which may take for ever; use T.pow, or the number"
+            case ast.Name():
+                return self._fault_of_name(node, scope)
+            case ast.Attribute():
+                return self._fault_of_attribute(node, scope)
+        if not isinstance(node, _SPOKEN):
+            return f"{type(node).__name__} is Python, not TVMScript; scripts are not executed"
+        return None
+
+    def _fault_of_name(self, node: ast.Name, scope: _Scope) -> str | None:
+        if node.id in self._modules:
+            return None if id(node) in scope.chained else f"'{node.id}' is no value"
+        known = node.id in scope.bound or node.id in self._values or node.id in _FUNCTIONS
+        return None if known else f"'{node.id}' is not defined in it"
+
+    def _fault_of_attribute(self, node: ast.Attribute, scope: _Scope) -> str | None:
+        chain = _chain(node)
+        if chain and chain[0] in self._modules:
+            if self._is_word(chain, is_prefix=id(node) in scope.chained):
+                return None
+            return f"'{'.'.join(chain)}' is not allowed in a script"
+        if node.attr in _ATTRIBUTES or scope.is_function(chain):
+            return None
+        return f"'.{node.attr}' is Python, not TVMScript"
 
     def _own_name(self, node: ast.expr) -> str:
         """What this TVM's own scripts call it, such as ``I.ir_module``."""
