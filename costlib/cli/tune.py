@@ -127,6 +127,8 @@ def _objective(name: str) -> Objective:
 
 
 def _print_result(result: TuneResult, picture: Path) -> None:
+    compiled = {network.network for network in result.networks}
+    tasks = [task for task in result.tasks if compiled & task.calls.keys()]
     rows = [
         (
             task.name,
@@ -136,12 +138,13 @@ def _print_result(result: TuneResult, picture: Path) -> None:
             milliseconds(task.latency_after_s),
             f"{task.gflops_per_s:.1f}" if task.gflops_per_s else "-",
         )
-        for task in result.tasks
-        if any(network.network in task.calls for network in result.networks)
+        for task in tasks
     ]
     columns = ["task", ">calls", ">trials", ">before", ">after", ">GFLOP/s"]
     names = ", ".join(network.network for network in result.networks)
     print_table(f"{names} on {result.hardware_id}", columns, rows)
+    if left := [(task.name, task.left) for task in tasks if task.left]:
+        print_table("left as TVM compiles them", ["task", "why"], left)
     for network in result.networks:
         lines = [
             ("whole network, untuned", milliseconds(network.latency_before_s)),

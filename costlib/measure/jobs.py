@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from costlib.arrays import Float32s, load_arrays, save_arrays
+from costlib.arrays import Float32s, Floats, load_arrays, save_arrays
 from costlib.hardware import make_target
 from costlib.measure.canary import Canary
 from costlib.measure.config import (
@@ -108,10 +108,17 @@ def check(job: CheckJob, device: Any) -> None:
         tvm.runtime.load_module(path)["main"](*arguments)
         results.append([argument.numpy() for argument in arguments])
     for expected, actual in zip(*results, strict=True):
-        scale = float(np.max(np.abs(expected), initial=0)) or 1.0
-        error = float(np.max(np.abs(expected.astype("float64") - actual), initial=0)) / scale
+        error = _difference(expected.astype("float64"), actual.astype("float64"))
         if not error <= RELATIVE_TOLERANCE:
             raise ValueError(f"output differs from the unscheduled program's by {error:.2e}")
+
+
+def _difference(expected: Floats, actual: Floats) -> float:
+    """Return the largest difference relative to the largest element; NaN is equal to NaN."""
+    same = (expected == actual) | (np.isnan(expected) & np.isnan(actual))
+    scale = float(np.max(np.abs(expected), initial=0, where=np.isfinite(expected))) or 1.0
+    with np.errstate(invalid="ignore"):
+        return float(np.max(np.abs(expected - actual), initial=0, where=~same)) / scale
 
 
 def run_network(job: NetworkJob, canary: Canary) -> Timing:

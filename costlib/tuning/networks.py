@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from costlib.arrays import Integers
-from costlib.errors import UnsupportedModelError
 from costlib.hardware import Hardware
 from costlib.search.tasks.scheduler import fastest_versions
 from costlib.workloads import Network, load_network, prepare_network
@@ -59,9 +58,9 @@ class NetworkSet:
             Take each network with convolutions in other layouts, too.
         """
         versions = [_versions(source, hardware, try_layouts) for source in sources]
-        networks = [network for group in versions for network in group]
+        networks = [network for group in versions for network, _ in group]
         source_of = [number for number, group in enumerate(versions) for _ in group]
-        prepared = [prepare_network(network, hardware) for network in networks]
+        prepared = [module for group in versions for _, module in group]
         extracted = [tasks_of(module, hardware.target) for module in prepared]
         distinct = {task.workload_id: task for tasks in extracted for task in tasks}
         calls = np.zeros((len(networks), len(distinct)), "int64")
@@ -91,14 +90,18 @@ class NetworkSet:
         }
 
 
-def _versions(source: Any, hardware: Hardware, try_layouts: bool) -> list[Network]:
-    """A network as it is and, where that makes a difference, in other layouts that are possible."""
-    versions = [load_network(source)]
-    if try_layouts and has_channels_first(versions[0].mod):
+def _versions(source: Any, hardware: Hardware, try_layouts: bool) -> list[tuple[Network, Any]]:
+    """A network as it is and, where that makes a difference, in other layouts that are possible.
+
+    Each with its module, prepared.
+    """
+    given = load_network(source)
+    versions = [(given, prepare_network(given, hardware))]
+    if try_layouts and has_channels_first(given.mod):
         for layout in (CHANNELS_LAST, best_block(hardware)):
             try:
-                versions.append(in_layout(versions[0], layout))
-            except UnsupportedModelError:
-                name = versions[0].name
-                _log.warning("%s is not tried in %s: TVM cannot convert it", name, layout)
+                other = in_layout(given, layout)
+                versions.append((other, prepare_network(other, hardware)))
+            except Exception:  # Whatever TVM has against a layout, there are others.
+                _log.warning("%s is not tried in %s: TVM cannot convert it", given.name, layout)
     return versions

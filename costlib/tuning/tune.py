@@ -22,6 +22,7 @@ from costlib.tuning.compiling import compile_networks
 from costlib.tuning.config import TuneConfig
 from costlib.tuning.database import write_database
 from costlib.tuning.interrupt import Interruptible
+from costlib.tuning.left import outcome_to_leave, reasons_to_leave
 from costlib.tuning.memory import Memory
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.progress import Progress, TuneProgress
@@ -112,8 +113,9 @@ def tune(
     with Measurer(hardware, config.measure, reference, devices) as measurer:
         progress.report("timing the tasks as they are")
         baseline = session.baseline(networks.tasks, measurer, trials)
-        chosen = [i for i, t in enumerate(networks.tasks) if t.workload_id in baseline.chosen]
         progress.report("deriving the design spaces")
+        left = reasons_to_leave(networks.tasks, baseline)
+        chosen = [i for i, reason in enumerate(left) if reason is None]
         memory = Memory(config.memory) if config.memory is not None else None
         run = TuningRun(
             [networks.tasks[i] for i in chosen],
@@ -135,6 +137,8 @@ def tune(
                 interrupted=interruptible.asked,
                 on_batch=lambda batch: progress.add(batch._replace(task=chosen[batch.task])),
             )
+        for number, search in zip(chosen, run.searches, strict=True):
+            left[number] = outcome_to_leave(search)
         if memory:
             memory.add(run.searches, hardware)
         progress.report("writing the database")
@@ -165,7 +169,7 @@ def tune(
         search_s=progress.state.search_s,
         measure_s=progress.state.measure_s,
         stopped=stopped,
-        tasks=tuple(_task_results(networks, progress.state, before_s)),
+        tasks=tuple(_task_results(networks, progress.state, before_s, left)),
         curve=tuple(progress.state.curve),
     )
     write_file(session.folder / RESULT, (result.model_dump_json(indent=2) + "\n").encode())
@@ -225,7 +229,10 @@ def _with_batch(config: SearchConfig, trials: int, tasks: int) -> SearchConfig:
 
 
 def _task_results(
-    networks: NetworkSet, progress: TuneProgress, before_s: Sequence[float | None]
+    networks: NetworkSet,
+    progress: TuneProgress,
+    before_s: Sequence[float | None],
+    left: Sequence[str | None],
 ) -> Sequence[TaskResult]:
     return [
         TaskResult(
@@ -236,6 +243,7 @@ def _task_results(
             trials=progress.task_trials[number],
             latency_before_s=before_s[number],
             latency_after_s=progress.best_s[number],
+            left=left[number],
         )
         for number, task in enumerate(progress.tasks)
     ]
