@@ -1,0 +1,300 @@
+"""Small calls of PyTorch's operators: each with what it is of, and inputs that can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Case(NamedTuple):
+    """A function of tensors; ``operator`` is ATen's name of what it is a case of."""
+
+    operator: str
+    function: Callable[..., Any]
+    inputs: tuple[torch.Tensor, ...]
+
+
+def normal(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=_GENERATOR)
+
+
+_GENERATOR = torch.Generator().manual_seed(0)
+INTEGERS = torch.arange(-4, 8).reshape(3, 4)
+SPECIAL = torch.tensor([0.0, -0.0, 1.0, -1.5, float("inf"), float("-inf"), float("nan"), 1e-6])
+MASK = torch.tensor([[True, False, True, False]] * 3)
+
+
+def layer(module: nn.Module) -> Callable[..., Any]:
+    return module.eval().requires_grad_(False)
+
+
+def unary() -> list[Case]:
+    names = (
+        "acos acosh asin asinh atan atanh cos cosh erf exp expm1 exp2 log log2 log10 log1p rsqrt "
+        "sigmoid sin sinh sqrt tan tanh reciprocal abs neg sign ceil floor trunc round relu isnan "
+        "isinf isfinite signbit"
+    )
+    found = [Case(name, getattr(torch, name), (SPECIAL,)) for name in names.split()]
+    found += [
+        Case(name, getattr(torch, name), (INTEGERS,)) for name in ("exp", "abs", "sign", "floor")
+    ]
+    functions = "gelu silu leaky_relu elu selu hardtanh hardswish mish softplus celu relu6"
+    found += [Case(name, getattr(F, name), (normal(3, 4),)) for name in functions.split()]
+    return [
+        *found,
+        Case("gelu", lambda x: F.gelu(x, approximate="tanh"), (normal(3, 4),)),
+        Case("elu", F.selu, (normal(3, 4),)),
+        Case("round", lambda x: torch.round(x, decimals=1), (normal(3, 4),)),
+        Case("clamp", lambda x: x.clamp(min=1), (INTEGERS,)),
+        Case("clamp", lambda x: x.clamp(max=1), (SPECIAL,)),
+        Case("clamp", lambda x, y: x.clamp(min=y), (normal(3, 4), normal(4))),
+        Case("bitwise_not", torch.bitwise_not, (INTEGERS,)),
+        Case("bitwise_not", torch.bitwise_not, (MASK,)),
+        Case("logical_not", torch.logical_not, (INTEGERS,)),
+        Case("_to_copy", lambda x: x.bool(), (normal(3, 4) * 0.3,)),
+        Case("_to_copy", lambda x: x.half(), (normal(3, 4),)),
+        Case("nan_to_num", torch.nan_to_num, (SPECIAL,)),
+    ]
+
+
+def binary() -> list[Case]:
+    x, y = normal(3, 4), normal(4) + 3
+    integers = (INTEGERS, torch.tensor([3, -2, 5, 1]))
+    found = []
+    for name in ("add", "sub", "mul", "div", "maximum", "minimum", "fmod", "remainder", "pow"):
+        found.append(Case(name, getattr(torch, name), (x.abs() if name == "pow" else x, y)))
+        if name != "pow":
+            found.append(Case(name, getattr(torch, name), integers))
+    for name in ("eq", "ne", "lt", "le", "gt", "ge", "atan2", "hypot", "copysign", "logaddexp"):
+        found.append(Case(name, getattr(torch, name), (x, y)))
+    for name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
+        found.append(Case(name, getattr(torch, name), integers))
+        found.append(Case(name, getattr(torch, name), (MASK, ~MASK)))
+    return [
+        *found,
+        Case("mul", lambda x: (x * 0.5, x + 0.5, 0.5 - x, x / 2), (INTEGERS,)),
+        Case("ge", lambda x: (x >= 2.5, x == 2.5, x < -0.5), (INTEGERS,)),
+        Case("add", lambda x, y: torch.add(x, y, alpha=2), (x, y)),
+        Case("rsub", lambda x: 1.5 - x, (x,)),
+        Case("mul", lambda x: x * 1e-4, (x.half(),)),
+        Case("add", lambda x, y: x + y, (INTEGERS, MASK)),
+        Case("add", lambda x, y: x + y, (x, torch.tensor(2, dtype=torch.int64))),
+        Case("maximum", torch.maximum, (SPECIAL, SPECIAL.flip(0))),
+        Case("div", lambda x: torch.div(x, 3, rounding_mode="floor"), (INTEGERS,)),
+        Case("div", lambda x: torch.div(x, 3, rounding_mode="trunc"), (INTEGERS,)),
+        Case("div", lambda x: torch.div(x, 0.3, rounding_mode="floor"), (x,)),
+        Case("pow", lambda x: (x**2, x**3, x**0.5, x**-1, 2**x), (x.abs(),)),
+        Case("pow", lambda x: (x**2, x**3), (INTEGERS,)),
+        Case("where", lambda m, x: torch.where(m, x, 0), (MASK, x)),
+        Case("prelu", lambda x: F.prelu(x, torch.tensor([0.1, 0.2, 0.3, 0.4])), (x,)),
+        Case("lerp", lambda x, y: torch.lerp(x, y, 0.3), (x, y)),
+    ]
+
+
+def reductions() -> list[Case]:
+    x = normal(2, 3, 4)
+    hole = x.index_fill(2, torch.tensor([1]), float("nan"))
+    low = torch.full((2, 4), float("-inf"))
+    found = []
+    for name in ("sum", "mean", "amax", "amin", "prod", "var", "std", "logsumexp"):
+        found.append(Case(name, lambda x, f=getattr(torch, name): f(x, 1), (x,)))
+        found.append(Case(name, lambda x, f=getattr(torch, name): f(x, -1, keepdim=True), (x,)))
+    return [
+        *found,
+        Case("sum", torch.sum, (INTEGERS,)),
+        Case("sum", lambda x: x.sum(1), (MASK,)),
+        Case("amax", lambda x: (x.amax(1), x.amin(1)), (hole,)),
+        Case("amax", lambda x: (x.amax(1), x.softmax(1), x.max(1).values), (low,)),
+        Case("max", lambda x: x.max(1), (x,)),
+        Case("min", lambda x: x.min(0), (x,)),
+        Case("argmax", lambda x: (x.argmax(), x.argmax(1), x.argmin(0, keepdim=True)), (x,)),
+        Case("any", lambda x: (x.any(1), x.all(0), x.any()), (MASK,)),
+        Case("var", lambda x: (x.var(), x.var(1, correction=0)), (x * 0.01 + 100,)),
+        Case("_softmax", lambda x: (x.softmax(1), x.log_softmax(-1)), (x * 5,)),
+        Case("cumsum", lambda x: (x.cumsum(1), x.cumprod(0)), (x,)),
+        Case("cumsum", lambda x: x.cumsum(1), (MASK,)),
+        Case("sort", lambda x: x.sort(1, descending=True), (x,)),
+        Case("argsort", lambda x: x.argsort(-1), (x,)),
+        Case("topk", lambda x: x.topk(2, 1), (x,)),
+        Case("topk", lambda x: x.topk(2, 2, largest=False), (x,)),
+        Case("median", lambda x: (x.median(), x.median(1)), (x,)),
+        Case("kthvalue", lambda x: x.kthvalue(2, 2), (x,)),
+        Case("linalg_vector_norm", lambda x: (x.norm(), x.norm(1, 2), x.norm(3, 1)), (x,)),
+    ]
+
+
+def shapes() -> list[Case]:
+    x = normal(2, 3, 4)
+    image = normal(1, 4, 6, 6)
+    return [
+        Case("view", lambda x: (x.reshape(6, 4), x.flatten(1), x.unsqueeze(1), x[:, :1]), (x,)),
+        Case("squeeze", lambda x: x[:, :1].squeeze(1), (x,)),
+        Case("expand", lambda x: x[:, :1].expand(-1, 5, -1), (x,)),
+        Case("permute", lambda x: (x.permute(2, 0, 1), x.transpose(0, 2), x.mT), (x,)),
+        Case("cat", lambda x: (torch.cat([x, x], 1), torch.stack([x, x], -1)), (x,)),
+        Case("slice", lambda x: (x[:, 1:], x[..., ::2], x[:, -2:], x[:, 5:]), (x,)),
+        Case("select", lambda x: (x[:, -1], x[0], x[..., 1]), (x,)),
+        Case("split", lambda x: (*x.split(2, 2), *x.chunk(2, 1), *x.unbind(1)), (x,)),
+        Case("flip", lambda x: (x.flip(0, 2), x.roll(1, 1), x.roll((1, 2), (0, 2))), (x,)),
+        Case("repeat", lambda x: (x.repeat(2, 1, 2), x.repeat_interleave(2, 1)), (x,)),
+        Case(
+            "constant_pad_nd", lambda x: (F.pad(x, (1, 2)), F.pad(x, (0, -1, 1, 0), value=3)), (x,)
+        ),
+        Case("constant_pad_nd", lambda x: F.pad(x, (1, 1), value=float("-inf")), (x,)),
+        Case("pad", lambda x: F.pad(x, (2, 1), mode="reflect"), (x,)),
+        Case("pad", lambda x: F.pad(x, (2, 1), mode="replicate"), (x,)),
+        Case("pad", lambda x: F.pad(x, (2, 1), mode="circular"), (x,)),
+        Case("tril", lambda x: (x.tril(), x.triu(1), x.tril(-1)), (x,)),
+        Case("diagonal", lambda x: (x.diagonal(0, 1, 2), x.diagonal(-1, 1, 2)), (x,)),
+        Case("full", lambda x: x + torch.full((4,), float("-inf")), (x,)),
+        Case("unfold", lambda x: x.unfold(2, 2, 1), (x,)),
+        Case("as_strided", lambda x: torch.as_strided(x, (2, 2), (3, 1), 1), (x,)),
+        Case("pixel_shuffle", lambda x: (F.pixel_shuffle(x, 2), F.pixel_unshuffle(x, 2)), (image,)),
+        Case("im2col", lambda x: F.unfold(x, 3, padding=1), (image,)),
+        Case("one_hot", lambda x: F.one_hot(x, 5), (torch.tensor([0, 3, 1]),)),
+        Case("einsum", lambda x: torch.einsum("bij,bkj->bik", x, x), (x,)),
+        Case("meshgrid", lambda x: torch.meshgrid(x[0, 0], x[0, :, 0], indexing="ij"), (x,)),
+    ]
+
+
+def indexing() -> list[Case]:
+    x = normal(3, 5, 6)
+    i, j = torch.tensor([0, 1, 2, 4, -1]), torch.tensor([5, 3, 1, 0, -6])
+    rows = torch.tensor([[0, 2], [1, -1]])
+    places = torch.tensor([[0, 1, 0], [2, 2, 1]])
+    return [
+        Case("index", lambda x: x[:, torch.tensor([0, -1, -2])], (x,)),
+        Case("index", lambda x, i: (x[:, i], x[:, :, i]), (x, i)),
+        Case("index", lambda x, i, j: (x[:, i, j], x[0, i], x[:, i][:, :, j]), (x, i, j)),
+        Case("index", lambda x, r, i: (x[r], x[r[0], :, r[1]]), (x, rows, i)),
+        Case("index_select", lambda x, i: x.index_select(1, i.abs()), (x, i)),
+        Case("gather", lambda x, p: x[:2, :3, 0].gather(1, p), (x, places)),
+        Case("embedding", lambda i: F.embedding(i, torch.arange(12.0).reshape(4, 3)), (places,)),
+        Case("index_put", lambda x, i: x.index_put((torch.tensor([1]), i[:1]), x[0, :1]), (x, i)),
+        Case("index_put", lambda x, i: x.index_put((i[:2],), x[:2], accumulate=True), (x, i)),
+        Case("index_put", lambda x: x.masked_fill(x > 0.5, -1.0), (x,)),
+        Case("index_add", lambda x, i: x.index_add(1, i[:4], x[:, :4]), (x, i)),
+        Case("scatter", lambda x, p: x[:2, :3, 0].scatter(1, p, x[:2, :3, 1]), (x, places)),
+        Case("scatter", lambda x, p: x[:2, :3, 0].scatter(1, p, 7.0), (x, places)),
+        Case("scatter_add", lambda x, p: x[:2, :3, 0].scatter_add(1, p, x[:2, :3, 1]), (x, places)),
+        Case(
+            "scatter_reduce",
+            lambda x, p: x[:2, :3, 0].scatter_reduce(1, p, x[:2, :3, 1], "amax"),
+            (x, places),
+        ),
+        Case("slice_scatter", lambda x: x.slice_scatter(x[:, :2], 1, 2, 4), (x,)),
+        Case("select_scatter", lambda x: x.select_scatter(x[:, 0], 1, -1), (x,)),
+        Case("bucketize", lambda x: torch.bucketize(x, torch.tensor([-1.0, 0.0, 1.0])), (x,)),
+        Case("take_along_dim", lambda x, p: torch.take_along_dim(x[:2, :3, 0], p, 1), (x, places)),
+    ]
+
+
+def products() -> list[Case]:
+    x, y = normal(2, 3, 4), normal(2, 4, 5)
+    large = torch.full((2, 3), 2**24 + 1)
+    half = nn.Sequential(nn.Linear(4, 6), nn.GELU(), nn.Linear(6, 2))
+    image = normal(1, 4, 6, 7)
+    return [
+        Case("linear", layer(nn.Linear(4, 3)), (x,)),
+        Case("linear", layer(half.half()), (x.half(),)),
+        Case("linear", layer(nn.Linear(4, 3).bfloat16()), (x.bfloat16(),)),
+        Case("matmul", lambda x, y: (x @ y, x[0] @ y[0], x @ y[0, :, 0]), (x, y)),
+        Case("matmul", lambda x: x @ x.T, (large,)),
+        Case("matmul", lambda x: x @ x.mT, (x.double(),)),
+        Case("bmm", torch.bmm, (x, y)),
+        Case(
+            "addmm",
+            lambda b, x, y: torch.addmm(b, x[0], y[0], beta=2, alpha=0.5),
+            (normal(5), x, y),
+        ),
+        Case("baddbmm", lambda x, y: torch.baddbmm(torch.ones(2, 3, 5), x, y, beta=2), (x, y)),
+        Case("convolution", layer(nn.Conv1d(3, 4, 2, padding=1)), (x,)),
+        Case("convolution", layer(nn.Conv2d(4, 4, 3, 2, 1, groups=2)), (image,)),
+        Case("convolution", layer(nn.Conv2d(4, 4, (3, 2), dilation=2).double()), (image.double(),)),
+        Case("convolution", layer(nn.Conv2d(4, 2, 3).half()), (image.half(),)),
+        Case("convolution", layer(nn.Conv3d(2, 3, 2)), (normal(1, 2, 4, 4, 4),)),
+        Case("convolution", layer(nn.ConvTranspose1d(3, 2, 3, 2, 1, 1)), (x,)),
+        Case("convolution", layer(nn.ConvTranspose2d(4, 4, 3, 2, groups=2)), (image,)),
+        Case("convolution", layer(nn.ConvTranspose3d(2, 2, 3, 2)), (normal(1, 2, 3, 3, 3),)),
+        Case(
+            "scaled_dot_product_attention",
+            lambda q, m: F.scaled_dot_product_attention(q, q, q, attn_mask=m),
+            (normal(1, 2, 3, 4), torch.ones(3, 3, dtype=torch.bool).tril()),
+        ),
+        Case(
+            "scaled_dot_product_attention",
+            lambda q: F.scaled_dot_product_attention(q, q[:, :1], q[:, :1], enable_gqa=True),
+            (normal(1, 2, 3, 4),),
+        ),
+        Case("lstm", layer(nn.LSTM(4, 3, bidirectional=True, batch_first=True)), (x,)),
+        Case("gru", layer(nn.GRU(4, 3, num_layers=2)), (x,)),
+        Case("rnn_tanh", layer(nn.RNN(4, 3)), (x,)),
+    ]
+
+
+def images() -> list[Case]:
+    image = normal(1, 3, 7, 9)
+    hole = image.index_fill(2, torch.tensor([3]), float("nan"))
+    far = image * 0.01 + 100
+    return [
+        Case("avg_pool2d", lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), (image,)),
+        Case("avg_pool2d", lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), (image,)),
+        Case("avg_pool2d", lambda x: F.avg_pool2d(x, 3, 2, divisor_override=5), (image,)),
+        Case("avg_pool2d", lambda x: F.avg_pool2d(x, 20, ceil_mode=True, padding=10), (image,)),
+        Case("max_pool2d_with_indices", lambda x: F.max_pool2d(x, 3, 2, 1), (hole,)),
+        Case(
+            "max_pool2d_with_indices",
+            lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True, return_indices=True),
+            (image,),
+        ),
+        Case("max_pool2d_with_indices", lambda x: F.max_pool2d(x, 2, 2, dilation=2), (image,)),
+        Case("max_pool1d", lambda x: F.max_pool1d(x[0], 3, 2), (image,)),
+        Case("avg_pool1d", lambda x: F.avg_pool1d(x[0], 3, 2), (image,)),
+        Case("_adaptive_avg_pool2d", lambda x: F.adaptive_avg_pool2d(x, (3, 2)), (image,)),
+        Case("_adaptive_avg_pool2d", lambda x: F.adaptive_avg_pool2d(x, (7, 3)), (image,)),
+        Case("adaptive_max_pool2d", lambda x: F.adaptive_max_pool2d(x, (3, 4)), (image,)),
+        Case(
+            "adaptive_max_pool2d",
+            lambda x: F.adaptive_max_pool2d(x, 2, return_indices=True),
+            (image,),
+        ),
+        Case("upsample_nearest2d", lambda x: F.interpolate(x, size=(10, 13)), (image,)),
+        Case(
+            "upsample_bilinear2d",
+            lambda x: F.interpolate(x, scale_factor=1.5, mode="bilinear"),
+            (image,),
+        ),
+        Case(
+            "upsample_bilinear2d",
+            lambda x: F.interpolate(x, size=(4, 20), mode="bilinear", align_corners=True),
+            (image,),
+        ),
+        Case(
+            "upsample_bicubic2d", lambda x: F.interpolate(x, size=(9, 6), mode="bicubic"), (image,)
+        ),
+        Case(
+            "upsample_linear1d",
+            lambda x: F.interpolate(x[0], scale_factor=2, mode="linear"),
+            (image,),
+        ),
+        Case(
+            "grid_sampler_2d",
+            lambda x, g: F.grid_sample(x, g, align_corners=True),
+            (image, normal(1, 4, 5, 2).tanh()),
+        ),
+        Case("native_layer_norm", lambda x: F.layer_norm(x, (9,)), (image,)),
+        Case("native_group_norm", lambda x: F.group_norm(x[:, [0, 1, 2, 0]], 2), (far,)),
+        Case("_native_batch_norm_legit", F.instance_norm, (far,)),
+        Case("_native_batch_norm_legit_no_training", layer(nn.BatchNorm2d(3)), (image,)),
+        Case("rms_norm", lambda x: F.rms_norm(x, (9,)), (image,)),
+    ]
+
+
+THEMES = {
+    function.__name__: function
+    for function in (unary, binary, reductions, shapes, indexing, products, images)
+}

@@ -1,0 +1,127 @@
+"""PyTorch's operators, a theme of them in one network, beside PyTorch itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from aten_cases import THEMES
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional as F
+from torch.utils import _pytree as pytree
+
+from costlib.errors import UnsupportedModelError
+from costlib.workloads import load_network
+from costlib.workloads.torch_arrays import to_numpy
+
+TOLERANCES = {"float16": 4e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-9}
+
+
+class Together(nn.Module):
+    """All cases of a theme, one after the other."""
+
+    def __init__(self, cases):
+        super().__init__()
+        self.cases = cases
+        for i, case in enumerate(cases):
+            if isinstance(case.function, nn.Module):
+                self.add_module(f"case{i}", case.function)
+
+    def forward(self, inputs):
+        return [case.function(*mine) for case, mine in zip(self.cases, inputs, strict=True)]
+
+
+def assert_same(name, ours, theirs):
+    assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape), name
+    if theirs.dtype.name not in TOLERANCES:
+        np.testing.assert_array_equal(ours, theirs, err_msg=name)
+        return
+    tolerance = TOLERANCES[theirs.dtype.name]
+    ours, theirs = ours.astype("float64"), theirs.astype("float64")
+    scale = np.abs(theirs[np.isfinite(theirs)]).max(initial=1)
+    np.testing.assert_allclose(ours, theirs, tolerance, tolerance * scale, err_msg=name)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_operators_compute_what_pytorch_does(theme, run):
+    cases = THEMES[theme]()
+    inputs = [case.inputs for case in cases]
+    network = load_network(Together(cases), example_inputs=(inputs,))
+    outputs = iter(run(network, network.examples))
+    for case in cases:
+        with torch.no_grad():
+            expected = pytree.tree_leaves(case.function(*case.inputs))
+        for theirs in expected:
+            name = f"{case.operator} of {[tuple(x.shape) for x in case.inputs]}"
+            assert_same(name, next(outputs), to_numpy(theirs))
+    assert next(outputs, None) is None
+
+
+SIZES = st.integers(1, 9)
+
+
+@settings(max_examples=4, deadline=None)
+@given(
+    image=st.tuples(st.integers(1, 3), SIZES, SIZES),
+    size=st.tuples(SIZES, SIZES),
+    kernel=st.integers(1, 3),
+    stride=st.integers(1, 3),
+    data=st.data(),
+)
+def test_windows_and_places_of_any_size(image, size, kernel, stride, data, run):
+    """Pooling, resizing and indexing, where the last windows and negative places are."""
+    x = torch.randn(1, *image)
+    channels, height, width = image
+    kernel = min(kernel, height, width)
+    padding = data.draw(st.integers(0, kernel // 2))
+    rows = data.draw(st.lists(st.integers(-height, height - 1), min_size=1, max_size=4))
+    index = torch.tensor(rows)
+    pool = {"kernel_size": kernel, "stride": stride, "padding": padding, "ceil_mode": True}
+
+    class All(nn.Module):
+        def forward(self, x, index):
+            return (
+                F.avg_pool2d(x, **pool),
+                F.max_pool2d(x, **pool, return_indices=True),
+                F.adaptive_avg_pool2d(x, size),
+                F.adaptive_max_pool2d(x, size, return_indices=True),
+                F.interpolate(x, size=size),
+                F.interpolate(x, size=size, mode="bilinear"),
+                x[:, :, index],
+                x[:, 0, index, -1],
+                x.index_put((torch.tensor(0), torch.tensor(0), index), x[0, 0, :1]),
+                x.cumsum(2),
+                x.roll(stride, 2),
+            )
+
+    network = load_network(All(), example_inputs=(x, index))
+    outputs = run(network, network.examples)
+    expected = pytree.tree_leaves(All()(x, index))
+    for number, (ours, theirs) in enumerate(zip(outputs, expected, strict=True)):
+        assert_same(str(number), ours, to_numpy(theirs))
+
+
+class Random(nn.Module):
+    def forward(self, x):
+        return x + torch.rand_like(x)
+
+
+class Nonzero(nn.Module):
+    def forward(self, x):
+        return torch.fft.rfft(x).real
+
+
+@pytest.mark.parametrize(
+    ("module", "operators", "message"),
+    [
+        (Random(), ("aten.rand_like",), "is random: call eval()"),
+        (Nonzero(), ("aten._fft_r2c",), "the real and the imaginary part"),
+    ],
+)
+def test_what_is_not_supported_is_named(module, operators, message):
+    with pytest.raises(UnsupportedModelError, match="aten") as caught:
+        load_network(module, example_inputs=(torch.ones(4),))
+    assert set(operators) <= set(caught.value.operators)
+    assert message in str(caught.value)
