@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import Any
 
+from costlib.errors import CostlibError, UnsupportedModelError, quoted
 from costlib.hardware import Hardware
 from costlib.tvm_compat import relax, tirx, tvm
 from costlib.workloads.layout import decomposed, legalize_conv2d
@@ -36,6 +37,8 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
     ------
     TargetError
         This TVM cannot build for the hardware.
+    UnsupportedModelError
+        One of TVM's passes fails on the network.
     """
     transform = relax.transform
     passes = [
@@ -49,8 +52,16 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
         transform.AttachAttrLayoutFreeBuffers(),
     ]
     target = (hardware or Hardware.local()).tvm_target()
-    with target, tvm.transform.PassContext(opt_level=3):
-        return _without_noise(tvm.transform.Sequential(passes)(decomposed(network.mod)))
+    try:
+        with target, tvm.transform.PassContext(opt_level=3):
+            prepared = tvm.transform.Sequential(passes)(decomposed(network.mod))
+    except CostlibError:
+        raise
+    except Exception as error:
+        raise UnsupportedModelError(
+            f"{network.name}: TVM cannot lower this network: {quoted(error)}"
+        ) from None
+    return _without_noise(prepared)
 
 
 def _without_noise(mod: Any) -> Any:
