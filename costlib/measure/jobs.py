@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from costlib.arrays import Float32s, Floats
+from costlib.arrays import Float32s, Floats, load_arrays, save_arrays
 from costlib.hardware import make_target
 from costlib.measure.canary import Canary
 from costlib.measure.config import (
@@ -128,12 +128,11 @@ def run_network(job: NetworkJob, canary: Canary) -> Timing:
     """Time a compiled network: its fastest call."""
     machine = relax.VirtualMachine(tvm.runtime.load_module(job.path), tvm.cpu())
     main = machine["main"]
-    with np.load(job.inputs, allow_pickle=False) as arrays:
-        inputs = [tvm.runtime.tensor(arrays[name]) for name in arrays.files]
+    inputs = [tvm.runtime.tensor(array) for array in load_arrays(Path(job.inputs))]
     outputs = main(*inputs)
     if job.outputs is not None:
         results = [outputs] if hasattr(outputs, "numpy") else list(outputs)
-        np.savez(job.outputs, *[result.numpy() for result in results])
+        save_arrays(Path(job.outputs), [result.numpy() for result in results])
     before = canary.measure()
     secs = fastest_call(lambda: main(*inputs), job.secs)
     return _timing([_Repeat(secs, before, canary.measure())], raced=False)
