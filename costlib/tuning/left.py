@@ -11,6 +11,7 @@ from costlib.workloads.task import Task
 
 _NOT_WORTH_IT = "it takes too little of the time to be worth a trial"
 _NOT_REACHED = "the run ended before its turn came"
+WRONG = "with a tuned program of it the network computes something else"
 _NONE_VALID = "none of its programs is valid"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,20 +44,26 @@ class NetworkSet:
 
     @classmethod
     def load(
-        cls, sources: Sequence[Any], hardware: Hardware, *, try_layouts: bool = False
+        cls,
+        sources: Sequence[Any],
+        hardware: Hardware,
+        *,
+        try_layouts: bool = False,
+        example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     ) -> NetworkSet:
         """Import networks.
 
         Parameters
         ----------
-        sources
+        sources, example_inputs
             See :func:`costlib.workloads.load_network`.
         hardware
             What to prepare them for.
         try_layouts
             Take each network with convolutions in other layouts, too.
         """
-        versions = [_versions(source, hardware, try_layouts) for source in sources]
+        given = [load_network(source, example_inputs=example_inputs) for source in sources]
+        versions = [_versions(network, hardware, try_layouts) for network in given]
         networks = [network for group in versions for network, _ in group]
         source_of = [number for number, group in enumerate(versions) for _ in group]
         prepared = [module for group in versions for _, module in group]
@@ -90,12 +96,11 @@ class NetworkSet:
         }
 
 
-def _versions(source: Any, hardware: Hardware, try_layouts: bool) -> list[tuple[Network, Any]]:
+def _versions(given: Network, hardware: Hardware, try_layouts: bool) -> list[tuple[Network, Any]]:
     """A network as it is and, where that makes a difference, in other layouts that are possible.
 
     Each with its module, prepared.
     """
-    given = load_network(source)
     versions = [(given, prepare_network(given, hardware))]
     if try_layouts and has_channels_first(given.mod):
         for layout in (CHANNELS_LAST, best_block(hardware)):

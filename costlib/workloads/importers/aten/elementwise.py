@@ -207,10 +207,12 @@ def _clamp(g: Graph, x: Any, low: Any = None, high: Any = None) -> Any:
     bounds = (low, high)
     if dtype == "float32" and all(isinstance(b, (int, float)) for b in bounds):
         return R.clip(x, float(low), float(high))
+    wide = "int8" if dtype == "bool" else dtype
+    x = g.cast(x, wide)
     for function, bound in zip((R.maximum, R.minimum), bounds, strict=True):
         if bound is not None:
-            x = g.emit(function(x, g.tensor(bound, dtype)))
-    return x
+            x = g.emit(function(x, g.cast(g.tensor(bound, dtype), wide)))
+    return g.cast(x, dtype)
 
 
 @converts("clamp_min")
