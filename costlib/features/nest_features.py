@@ -243,7 +243,9 @@ class _Nest:
             "registers.linear": min(registers, _MOST_REGISTERS),
             "reduction": _log(reduction),
             "reuse": _log(inside / max(nest.store.elements[place], 1)),
-            "written": _log(math.prod(extents[:outer]) * registers / nest.store.elements[0]),
+            "written": _log(
+                math.prod(extents[:outer]) * registers / max(nest.store.elements[0], 1)
+            ),
             "cycles": _log(cycles),
         }, cycles
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from costlib.hardware import Hardware
@@ -77,3 +78,19 @@ def test_a_build_for_another_target_than_the_servers(matmul: Task, tmp_path: Pat
         memory_bytes=1 << 30,
     )
     jobs.check(check, tvm.cpu())
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "difference"),
+    [
+        ([1.0, 2.0], [1.0, 2.5], 0.25),
+        ([np.nan, np.inf, 2.0], [np.nan, np.inf, 2.0], 0.0),
+        ([np.nan, 1.0], [0.0, 1.0], np.nan),
+        ([np.inf, 1.0], [1.0, 1.0], np.inf),
+        ([True, False], [True, True], 1.0),
+        ([], [], 0.0),
+    ],
+)
+def test_differences(expected: list[float], actual: list[float], difference: float) -> None:
+    found = jobs._difference(np.array(expected, "float64"), np.array(actual, "float64"))
+    np.testing.assert_equal(found, difference)

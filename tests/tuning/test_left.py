@@ -48,7 +48,7 @@ def test_a_run_of_nothing_but_such_a_task(
     assert "left as TVM compiles them" in capsys.readouterr().out
     assert "a schedule rule of TVM fails on it" in render(run_report(out))
     a, before = (np.random.default_rng(0).random((64, 64), "float32") for _ in range(2))
-    (computed,) = CompiledNetwork.load(out / "network.so")(a, before)
+    computed = CompiledNetwork.load(out / "network.so")(a, before)
     np.testing.assert_allclose(computed, before + a.sum(1, keepdims=True), rtol=1e-4)
 
 
