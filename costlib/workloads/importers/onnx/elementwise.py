@@ -1,0 +1,396 @@
+"""Operators that compute each element from those at the same place."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from costlib.tvm_compat import tirx
+from costlib.workloads.importers.onnx.node import CONVERTERS, MICROSOFT, Node, Refused, converts
+from costlib.workloads.importers.onnx.tensors import (
+    SMALL_FLOATS,
+    Tensor,
+    absolute,
+    computed,
+    constant,
+    emitted,
+    erf,
+    exp,
+    in_float32,
+    log,
+    maximum,
+    minimum,
+    numpy_dtype,
+    op,
+    sigmoid,
+    sqrt,
+    tanh,
+    unary,
+    where,
+)
+
+_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "Abs": absolute,
+    "Acos": unary(op.acos),
+    "Acosh": unary(op.acosh),
+    "Asin": unary(op.asin),
+    "Asinh": unary(op.asinh),
+    "Atan": unary(op.atan),
+    "Atanh": unary(op.atanh),
+    "BitwiseNot": lambda x: emitted(op.bitwise_not(x.expr)),
+    "Ceil": unary(op.ceil),
+    "Cos": unary(op.cos),
+    "Cosh": unary(op.cosh),
+    "Erf": erf,
+    "Exp": exp,
+    "Floor": unary(op.floor),
+    "Identity": lambda x: x,
+    "Log": log,
+    "Neg": lambda x: -x,
+    "Not": lambda x: emitted(op.logical_not(x.expr)),
+    "Reciprocal": lambda x: 1.0 / x,
+    "Relu": lambda x: maximum(x, 0),
+    "Round": unary(op.round),
+    "Sigmoid": sigmoid,
+    "Sign": lambda x: _sign(x),
+    "Sin": unary(op.sin),
+    "Sinh": unary(op.sinh),
+    "Softsign": lambda x: x / (absolute(x) + 1),
+    "Sqrt": sqrt,
+    "Tan": unary(op.tan),
+    "Tanh": tanh,
+}
+
+for _name, _function in _FUNCTIONS.items():
+    CONVERTERS["", _name] = lambda node, function=_function: function(node[0])
+
+
+@converts("Identity")
+def _identity(node: Node) -> Any:
+    return [node.inputs[0]]
+
+
+def _sign(x: Tensor) -> Tensor:
+    zero = x.like(0)
+    positive = where(x > zero, x.like(1), zero).broadcast(x.shape)
+    sign = positive if x.is_unsigned else positive - where(x < zero, x.like(1), zero)
+    return sign + (x - x) * 0 if False else _with_nan(x, sign)
+
+
+def _with_nan(x: Tensor, result: Tensor) -> Tensor:
+    """Put NaN where ``x`` is NaN."""
+    return where(x.equals(x), result, x) if x.is_float else result
+
+
+def is_nan(x: Tensor) -> Tensor:
+    """Whether elements are NaN, in any floating dtype."""
+    return emitted(op.not_equal(x.expr, x.expr))
+
+
+@converts("IsNaN")
+def _is_nan(node: Node) -> Tensor:
+    return is_nan(node[0])
+
+
+@converts("IsInf")
+def _is_inf(node: Node) -> Tensor:
+    x = node[0]
+    result = constant(np.zeros(x.shape, bool))
+    for name, value in (("detect_positive", math.inf), ("detect_negative", -math.inf)):
+        if node.attribute(name, 1):
+            found = x.equals(value)
+            result = emitted(op.logical_or(result.expr, found.expr))
+    return result
+
+
+def _broadcasting(node: Node) -> tuple[Tensor, Tensor]:
+    """Return the two inputs; before opset 7 the second is aligned at an axis."""
+    one, other = node[0], node[1]
+    if node.opset < 7 and node.attribute("broadcast") and "axis" in node.attributes:
+        rest = one.ndim - one.axis(node.attribute("axis")) - other.ndim
+        other = other.reshape([*other.shape, *[1] * rest])
+    return one, other
+
+
+def _operator(name: str, function: Callable[[Tensor, Tensor], Tensor]) -> None:
+    CONVERTERS["", name] = lambda node: function(*_broadcasting(node))
+
+
+def _relax(function: Callable[..., Any]) -> Callable[[Tensor, Tensor], Tensor]:
+    return lambda one, other: emitted(function(one.expr, other.expr))
+
+
+for _name, _binary in {
+    "Add": op.add,
+    "Sub": op.subtract,
+    "Mul": op.multiply,
+    "And": op.logical_and,
+    "Or": op.logical_or,
+    "Xor": op.logical_xor,
+    "Equal": op.equal,
+    "Less": op.less,
+    "LessOrEqual": op.less_equal,
+    "Greater": op.greater,
+    "GreaterOrEqual": op.greater_equal,
+    "BitwiseAnd": op.bitwise_and,
+    "BitwiseOr": op.bitwise_or,
+    "BitwiseXor": op.bitwise_xor,
+}.items():
+    _operator(_name, _relax(_binary))
+
+
+def elementwise(name: str, function: Callable[..., Any], dtype: str, *inputs: Tensor) -> Tensor:
+    """Apply a function on expressions of TIR to broadcast inputs."""
+    shape = np.broadcast_shapes(*(x.shape for x in inputs))
+
+    def element(*arguments: Any) -> Any:
+        tensors, indices = arguments[: len(inputs)], arguments[len(inputs) :]
+        values = []
+        for x, tensor in zip(inputs, tensors, strict=True):
+            own = indices[len(indices) - x.ndim :]
+            values.append(tensor[tuple(0 if n == 1 else i for i, n in zip(own, x.shape, strict=True))])
+        return function(*values)
+
+    result = computed(name, shape, element, *inputs)
+    assert result.dtype == dtype, (result.dtype, dtype)
+    return result
+
+
+@converts("Div")
+def _div(node: Node) -> Tensor:
+    one, other = _broadcasting(node)
+    if one.is_float:
+        return one / other
+    return elementwise("divide", tirx.truncdiv, one.dtype, one, other)
+
+
+@converts("Mod")
+def _mod(node: Node) -> Tensor:
+    one, other = node[0], node[1]
+    if one.is_float:
+        if not node.attribute("fmod", 0):
+            raise Refused("of floating-point numbers needs fmod=1")
+        if one.dtype in SMALL_FLOATS:
+            wide = elementwise("fmod", tirx.fmod, "float32", one.cast("float32"), other.cast("float32"))
+            return wide.cast(one.dtype)
+        return elementwise("fmod", tirx.fmod, one.dtype, one, other)
+    function = tirx.truncmod if node.attribute("fmod", 0) else tirx.floormod
+    return elementwise("mod", function, one.dtype, one, other)
+
+
+@converts("BitShift")
+def _bit_shift(node: Node) -> Tensor:
+    x, count = node[0], node[1]
+    bits = numpy_dtype(x.dtype).itemsize * 8
+    shift = op.left_shift if node.attribute("direction") == "LEFT" else op.right_shift
+    inside = minimum(count, bits - 1)
+    return where(count < bits, emitted(shift(x.expr, inside.expr)), 0)
+
+
+@converts("Pow")
+def _pow(node: Node) -> Tensor:
+    base, exponent = _broadcasting(node)
+    value = None if exponent.array is None or exponent.size != 1 else exponent.array.item()
+    shape = np.broadcast_shapes(base.shape, exponent.shape)
+    if value in (1, 2, 3) and shape == base.shape:
+        return functools.reduce(lambda x, _: x * base, range(int(value) - 1), base)
+    if base.is_float:
+        if value == 0.5 and shape == base.shape:
+            root = sqrt(base)
+            return where(base.equals(-math.inf), math.inf, root)
+        wide = "float64" if base.dtype == "float64" or exponent.dtype in _WIDE else "float32"
+        return emitted(op.power(base.cast(wide).expr, exponent.cast(wide).expr)).cast(base.dtype)
+    if exponent.is_float:
+        power = op.power(base.cast("float64").expr, exponent.cast("float64").expr)
+        return emitted(power).cast(base.dtype)
+    return _integer_power(base, exponent)
+
+
+_WIDE = ("float64", "int64", "uint64", "int32", "uint32")
+
+
+def _integer_power(base: Tensor, exponent: Tensor) -> Tensor:
+    """Multiply by squares, so that large results are exact; negative exponents give fractions."""
+    bits = 6 if exponent.array is None else int(np.max(exponent.array, initial=0)).bit_length()
+    power = exponent.cast(base.dtype)
+
+    def element(x: Any, n: Any) -> Any:
+        one = tirx.const(1, base.dtype)
+        result, square = one, x
+        for bit in range(bits):
+            is_set = tirx.truncmod(tirx.truncdiv(n, tirx.const(1 << bit, n.ty.dtype)), tirx.const(2, n.ty.dtype))
+            result = result * tirx.Select(is_set == tirx.const(1, n.ty.dtype), square, one)
+            square = square * square
+        if base.is_unsigned:
+            return result
+        zero, minus = tirx.const(0, base.dtype), tirx.const(-1, base.dtype)
+        odd = tirx.truncmod(n, tirx.const(2, n.ty.dtype)) != tirx.const(0, n.ty.dtype)
+        inverse = tirx.Select(x == one, one, tirx.Select(x == minus, tirx.Select(odd, minus, one), zero))
+        return tirx.Select(n < tirx.const(0, n.ty.dtype), inverse, result)
+
+    return elementwise("power", element, base.dtype, base, power)
+
+
+@converts("Max", "Min", "Sum", "Mean")
+def _of_several(node: Node) -> Tensor:
+    tensors = node.tensors()
+    if node.operator in ("Sum", "Mean"):
+        total = functools.reduce(lambda x, y: x + y, tensors)
+        return total / len(tensors) if node.operator == "Mean" else total
+    shape = np.broadcast_shapes(*(x.shape for x in tensors))
+    return functools.reduce(_extreme(node.operator), tensors).broadcast(shape)
+
+
+def _extreme(operator: str) -> Callable[[Tensor, Tensor], Tensor]:
+    function = maximum if operator == "Max" else minimum
+
+    def combine(one: Tensor, other: Tensor) -> Tensor:
+        if one.is_float and other.array is None:
+            return where(is_nan(other), other, function(one, other))
+        return function(one, other)
+
+    return combine
+
+
+@converts("Where")
+def _where(node: Node) -> Tensor:
+    condition, one, other = node.tensors()
+    return emitted(op.where(condition.expr, one.expr, other.expr))
+
+
+@converts("Clip")
+def _clip(node: Node) -> Tensor:
+    x = node[0]
+    low, high = node.get(1), node.get(2)
+    if node.opset < 11:
+        low = x.like(max(node.attribute("min", -math.inf), -3.4028234663852886e38))
+        high = x.like(min(node.attribute("max", math.inf), 3.4028234663852886e38))
+    if low is not None:
+        x = maximum(x, low.reshape([]))
+    return x if high is None else minimum(x, high.reshape([]))
+
+
+@converts("Elu")
+def _elu(node: Node) -> Tensor:
+    x, alpha = node[0], node.attribute("alpha", 1.0)
+    return where(x > 0, x, (exp(minimum(x, 0)) - 1) * alpha)
+
+
+@converts("Selu")
+def _selu(node: Node) -> Tensor:
+    x, gamma = node[0], node.attribute("gamma", 1.05070102214813232421875)
+    alpha = node.attribute("alpha", 1.67326319217681884765625)
+    return where(x > 0, x, (exp(minimum(x, 0)) - 1) * alpha) * gamma
+
+
+@converts("Celu")
+def _celu(node: Node) -> Tensor:
+    x, alpha = node[0], node.attribute("alpha", 1.0)
+    return maximum(x, 0) + minimum((exp(x / alpha) - 1) * alpha, 0)
+
+
+@converts("LeakyRelu")
+def _leaky_relu(node: Node) -> Tensor:
+    x = node[0]
+    return where(x < 0, x * node.attribute("alpha", 0.01), x)
+
+
+@converts("PRelu")
+def _prelu(node: Node) -> Tensor:
+    x, slope = node[0], node[1]
+    if node.opset < 7 and slope.ndim == 1:
+        slope = slope.reshape([-1, *[1] * (x.ndim - 2)])
+    return where(x < 0, x * slope, x)
+
+
+@converts("ThresholdedRelu")
+def _thresholded_relu(node: Node) -> Tensor:
+    return where(node[0] > node.attribute("alpha", 1.0), node[0], 0)
+
+
+@converts("HardSigmoid")
+def _hard_sigmoid(node: Node) -> Tensor:
+    return hard_sigmoid(node[0], node.attribute("alpha", 0.2), node.attribute("beta", 0.5))
+
+
+def hard_sigmoid(x: Tensor, alpha: float, beta: float) -> Tensor:
+    """Return a line cut off below 0 and above 1."""
+    return minimum(maximum(x * alpha + beta, 0), 1)
+
+
+@converts("HardSwish")
+def _hard_swish(node: Node) -> Tensor:
+    return node[0] * hard_sigmoid(node[0], 1 / 6, 0.5)
+
+
+@converts("Shrink")
+def _shrink(node: Node) -> Tensor:
+    x, threshold = node[0], node.attribute("lambd", 0.5)
+    bias = x.like(node.attribute("bias", 0.0))
+    inside = _with_nan(x, x * 0) if x.is_float else x * 0
+    below = x if x.is_unsigned else where(x < x.like(-threshold), x + bias, inside)
+    return where(x > x.like(threshold), x - bias, below)
+
+
+def softplus(x: Tensor) -> Tensor:
+    """Return log(1 + exp(x)) without overflow, exact where the exponential is small."""
+    return in_float32(lambda y: maximum(y, 0) + _log1p(exp(-absolute(y))))(x)
+
+
+def _log1p(x: Tensor) -> Tensor:
+    """Return log(1 + x) for x between 0 and 1, exact near 0."""
+    return where(x < 1e-4, x - x * x * 0.5, log(x + 1))
+
+
+@converts("Softplus")
+def _softplus(node: Node) -> Tensor:
+    return softplus(node[0])
+
+
+@converts("Mish")
+def _mish(node: Node) -> Tensor:
+    return node[0] * tanh(softplus(node[0]))
+
+
+@converts("Swish")
+def _swish(node: Node) -> Tensor:
+    return node[0] * sigmoid(node[0] * node.attribute("alpha", 1.0))
+
+
+@converts("Gelu")
+def _gelu(node: Node) -> Tensor:
+    x = node[0]
+    return tanh_gelu(x) if node.attribute("approximate", "none") == "tanh" else gelu(x)
+
+
+gelu = in_float32(lambda x: x * (erf(x * math.sqrt(0.5)) + 1) * 0.5)
+tanh_gelu = in_float32(
+    lambda x: x * (tanh((x * x * x * 0.044715 + x) * math.sqrt(2 / math.pi)) + 1) * 0.5
+)
+
+
+@converts("Gelu", "FastGelu", "BiasGelu", "QuickGelu", domain=MICROSOFT)
+def _microsoft_gelu(node: Node) -> Tensor:
+    x, bias = node[0], node.get(1)
+    if bias is not None:
+        x = x + bias
+    if node.operator == "QuickGelu":
+        return x * sigmoid(x * node.attribute("alpha", 1.702))
+    return tanh_gelu(x) if node.operator == "FastGelu" else gelu(x)
+
+
+@converts("Dropout")
+def _dropout(node: Node) -> list[Tensor]:
+    is_training = node.get(2)
+    if node.opset < 7 and not node.attribute("is_test", 0):
+        raise Refused("in training mode draws random numbers; export the model in evaluation mode")
+    if is_training is not None and bool(node.known(2, "training_mode").any()):
+        ratio = 0.5 if node.get(1) is None else node.known(1, "ratio").item()
+        if ratio > 0:
+            raise Refused("in training mode draws random numbers; export the model for inference")
+    mask = "bool" if node.opset >= 10 else node[0].dtype
+    return [node[0], constant(np.ones(node[0].shape, numpy_dtype(mask)))]
