@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import onnx
 
+from costlib.tvm_compat import tirx
 from costlib.workloads.importers.onnx.node import Node, Refused, converts
-from costlib.workloads.importers.onnx.tensors import Tensor, emitted, op, where
+from costlib.workloads.importers.onnx.tensors import Tensor, computed, where
 
 DTYPES = {
     *(f"{kind}int{bits}" for kind in ("", "u") for bits in (8, 16, 32, 64)),
@@ -34,8 +35,6 @@ def cast(x: Tensor, dtype: str) -> Tensor:
     """Convert as ONNX Runtime does: too large integers wrap around, NaN is true."""
     if dtype == x.dtype:
         return x
-    if dtype == "bool":
-        return emitted(op.not_equal(x.expr, x.like(0).expr))
     if x.dtype == "bool":
         return where(x, x.cast(dtype).like(1), 0).broadcast(x.shape)
     if x.is_float and dtype in ("int8", "uint8", "int16", "uint16"):
@@ -53,6 +52,14 @@ def _cast(node: Node) -> Tensor:
 @converts("CastLike")
 def _cast_like(node: Node) -> Tensor:
     return cast(node[0], node[1].dtype)
+
+
+@converts("BitCast")
+def _bit_cast(node: Node) -> Tensor:
+    x, dtype = node[0], dtype_of(node.attribute("to"))
+    if x.dtype == "bool":
+        return cast(x, "uint8").cast(dtype)
+    return computed("bit_cast", x.shape, lambda data, *i: tirx.reinterpret(dtype, data[i]), x)
 
 
 def known_or(default: Any, node: Node, index: int, what: str) -> Any:

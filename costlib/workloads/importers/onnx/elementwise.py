@@ -51,7 +51,7 @@ _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "Identity": lambda x: x,
     "Log": log,
     "Neg": lambda x: -x,
-    "Not": lambda x: emitted(op.logical_not(x.expr)),
+    "Not": lambda x: negated(x),
     "Reciprocal": lambda x: 1.0 / x,
     "Relu": lambda x: maximum(x, 0),
     "Round": unary(op.round),
@@ -77,18 +77,36 @@ def _identity(node: Node) -> Any:
 def _sign(x: Tensor) -> Tensor:
     zero = x.like(0)
     positive = where(x > zero, x.like(1), zero).broadcast(x.shape)
-    sign = positive if x.is_unsigned else positive - where(x < zero, x.like(1), zero)
-    return sign + (x - x) * 0 if False else _with_nan(x, sign)
+    if x.is_unsigned:
+        return positive
+    return _with_nan(x, positive - where(x < zero, x.like(1), zero))
+
+
+def negated(x: Tensor) -> Tensor:
+    """Return the opposite of booleans.
+
+    TVM turns the negation of a comparison into another one, which is wrong for NaN.
+    """
+    return where(x, constant(np.array(False)), constant(np.array(True)))
 
 
 def _with_nan(x: Tensor, result: Tensor) -> Tensor:
     """Put NaN where ``x`` is NaN."""
-    return where(x.equals(x), result, x) if x.is_float else result
+    return where(is_nan(x), x, result) if x.is_float else result
 
 
 def is_nan(x: Tensor) -> Tensor:
     """Whether elements are NaN, in any floating dtype."""
-    return emitted(op.not_equal(x.expr, x.expr))
+    x = x.cast("float32") if x.dtype == "bfloat16" else x
+    return emitted(op.isnan(x.expr))
+
+
+@converts("Equal")
+def _equal(node: Node) -> Tensor:
+    one, other = _broadcasting(node)
+    if one.dtype == "bool":
+        return negated(emitted(op.logical_xor(one.expr, other.expr)))
+    return one.equals(other)
 
 
 @converts("IsNaN")
@@ -131,7 +149,6 @@ for _name, _binary in {
     "And": op.logical_and,
     "Or": op.logical_or,
     "Xor": op.logical_xor,
-    "Equal": op.equal,
     "Less": op.less,
     "LessOrEqual": op.less_equal,
     "Greater": op.greater,
@@ -187,8 +204,14 @@ def _bit_shift(node: Node) -> Tensor:
     x, count = node[0], node[1]
     bits = numpy_dtype(x.dtype).itemsize * 8
     shift = op.left_shift if node.attribute("direction") == "LEFT" else op.right_shift
-    inside = minimum(count, bits - 1)
-    return where(count < bits, emitted(shift(x.expr, inside.expr)), 0)
+    shifted = emitted(shift(x.expr, maximum(minimum(count, bits - 1), 0).expr))
+    is_inside = count < bits
+    if not x.is_unsigned:
+        keeps_sign = node.attribute("direction") != "LEFT"
+        is_inside = count >= 0
+        if not keeps_sign:
+            is_inside = emitted(op.logical_and(is_inside.expr, (count < bits).expr))
+    return where(is_inside, shifted, 0)
 
 
 @converts("Pow")
@@ -216,23 +239,23 @@ _WIDE = ("float64", "int64", "uint64", "int32", "uint32")
 def _integer_power(base: Tensor, exponent: Tensor) -> Tensor:
     """Multiply by squares, so that large results are exact; negative exponents give fractions."""
     bits = 6 if exponent.array is None else int(np.max(exponent.array, initial=0)).bit_length()
-    power = exponent.cast(base.dtype)
+
+    def number(value: int) -> Any:
+        return tirx.const(value, base.dtype)
 
     def element(x: Any, n: Any) -> Any:
-        one = tirx.const(1, base.dtype)
+        one, minus, zero, two = number(1), number(-1), number(0), number(2)
         result, square = one, x
         for bit in range(bits):
-            is_set = tirx.truncmod(tirx.truncdiv(n, tirx.const(1 << bit, n.ty.dtype)), tirx.const(2, n.ty.dtype))
-            result = result * tirx.Select(is_set == tirx.const(1, n.ty.dtype), square, one)
+            is_set = tirx.truncmod(tirx.truncdiv(n, number(1 << bit)), two) == one
+            result = result * tirx.Select(is_set, square, one)
             square = square * square
-        if base.is_unsigned:
-            return result
-        zero, minus = tirx.const(0, base.dtype), tirx.const(-1, base.dtype)
-        odd = tirx.truncmod(n, tirx.const(2, n.ty.dtype)) != tirx.const(0, n.ty.dtype)
-        inverse = tirx.Select(x == one, one, tirx.Select(x == minus, tirx.Select(odd, minus, one), zero))
-        return tirx.Select(n < tirx.const(0, n.ty.dtype), inverse, result)
+        odd = tirx.truncmod(n, two) != zero
+        of_minus = tirx.Select(odd, minus, one)
+        fraction = tirx.Select(x == one, one, tirx.Select(x == minus, of_minus, zero))
+        return tirx.Select(n < zero, fraction, result)
 
-    return elementwise("power", element, base.dtype, base, power)
+    return elementwise("power", element, base.dtype, base, exponent.cast(base.dtype))
 
 
 @converts("Max", "Min", "Sum", "Mean")

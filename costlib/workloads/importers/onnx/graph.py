@@ -149,8 +149,6 @@ class Walker:
             schema = onnx.defs.get_schema(proto.op_type, version, domain)
         except onnx.defs.SchemaError:
             raise Refused("is not supported") from None
-        if schema.non_deterministic:
-            raise Refused("draws random numbers; make them an input of the model")
         if schema.has_function:
             versions = schema.function_opset_versions
             chosen = max((v for v in versions if v <= version), default=min(versions))

@@ -93,9 +93,12 @@ def _inputs(graph: onnx.GraphProto, source: str) -> dict[str, Any]:
             )
         for axis, extent in enumerate(kind.shape.dim):
             if not extent.HasField("dim_value") or extent.dim_value < 1:
-                label = extent.dim_param or "unknown"
                 if extent.HasField("dim_value"):
-                    label = str(extent.dim_value)
+                    raise UnsupportedModelError(
+                        f"{source}: input '{value.name}' has no elements: "
+                        f"dimension {axis} is {extent.dim_value}"
+                    )
+                label = extent.dim_param or "unknown"
                 raise UnsupportedModelError(
                     f"{source}: dimension {axis} of input '{value.name}' is dynamic ({label}); "
                     "fix it, e.g. with onnx.tools.update_model_dims, before importing"

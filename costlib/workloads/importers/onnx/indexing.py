@@ -114,7 +114,7 @@ def _one_hot(node: Node) -> Tensor:
     shape = [*indices.shape[:axis], depth, *indices.shape[axis:]]
 
     def element(index: Any, off_on: Any, *places: Any) -> Any:
-        hot = index[(*places[:axis], *places[axis + 1 :])] == places[axis].astype("int64")
+        hot = index[(*places[:axis], *places[axis + 1 :])] == tirx.Cast("int64", places[axis])
         return tirx.Select(hot, off_on[1], off_on[0])
 
     return computed("one_hot", shape, element, indices, values)

@@ -242,8 +242,9 @@ def _reverse_sequence(node: Node) -> Tensor:
     time, batch = node.attribute("time_axis", 0), node.attribute("batch_axis", 1)
 
     def element(data: Any, length: Any, *indices: Any) -> Any:
-        i, n = indices[time], length[indices[batch]].astype("int64")
-        place = tirx.Select(i < n, n - 1 - i, i)
+        i = tirx.Cast("int64", indices[time])
+        n = tirx.Cast("int64", length[indices[batch]])
+        place = tirx.Select(i < n, n - tirx.const(1, "int64") - i, i)
         places = [place if axis == time else index for axis, index in enumerate(indices)]
         return data[tuple(places)]
 

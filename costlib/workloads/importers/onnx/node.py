@@ -66,14 +66,14 @@ class Node:
         """Return an input that is a tensor."""
         value = self.get(index)
         if value is None:
-            raise Refused(f"input {index} is missing")
+            raise Refused(f"lacks input {index}")
         return value
 
     def get(self, index: int) -> Tensor | None:
         """Return an input that may be left out."""
         value = self.inputs[index] if index < len(self.inputs) else None
         if isinstance(value, list):
-            raise Refused(f"input {index} is a sequence")
+            raise Refused(f"has a sequence as input {index}, which is not supported")
         return value
 
     def tensors(self) -> list[Tensor]:
@@ -84,14 +84,14 @@ class Node:
         """Return an input that is a sequence."""
         value = self.inputs[index]
         if not isinstance(value, list):
-            raise Refused(f"input {index} is no sequence of known length")
+            raise Refused(f"has no sequence of known length as input {index}")
         return value
 
     def known(self, index: int, what: str) -> np.ndarray:
         """Return the values of an input, or refuse the node if they depend on data."""
         array = self[index].array
         if array is None:
-            raise Refused(f"its {what} depends on the data; make it a constant")
+            raise Refused(f"has a {what} that depends on the data; make it a constant")
         return array
 
     def ints(self, index: int, what: str) -> list[int]:
@@ -114,4 +114,4 @@ class Node:
         """Refuse the node unless attributes have these values or are not given."""
         for name, value in expected.items():
             if self.attribute(name, value) != value:
-                raise Refused(f"{name}={self.attributes[name]!r} is not supported")
+                raise Refused(f"with {name}={self.attributes[name]!r} is not supported")

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from costlib.tvm_compat import te
 from costlib.workloads.importers.onnx.node import MICROSOFT, Node, Refused, converts
 from costlib.workloads.importers.onnx.tensors import (
     SMALL_FLOATS,
     Tensor,
+    computed,
     constant,
     emitted,
     op,
@@ -22,9 +24,24 @@ def _wide(x: Tensor) -> Tensor:
     return x.cast("float32") if x.dtype in SMALL_FLOATS else x
 
 
+def _mean(x: Tensor, axes: list[int]) -> Tensor:
+    """Average the differences from the first element, which large means do no harm to."""
+    first = x
+    for axis in axes:
+        first = first.slice(axis, 0, 1)
+
+    def element(data: Any, start: Any, *indices: Any) -> Any:
+        inner = {axis: te.reduce_axis((0, x.shape[axis]), name=f"k{axis}") for axis in axes}
+        read = tuple(inner.get(axis, index) for axis, index in enumerate(indices))
+        return te.sum(data[read] - start[indices], axis=list(inner.values()))
+
+    total = computed("sum_of_differences", first.shape, element, x, first)
+    return total * (1.0 / math.prod(x.shape[axis] for axis in axes)) + first
+
+
 def standardised(x: Tensor, axes: list[int], epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
     """Return (x - mean) / deviation along axes, the mean, and 1 / deviation."""
-    mean = x.mean(axes)
+    mean = _mean(x, axes)
     centred = x - mean
     scale = 1.0 / sqrt((centred * centred).mean(axes) + epsilon)
     return centred * scale, mean, scale

@@ -6,6 +6,7 @@ import itertools
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from costlib.tvm_compat import te, tirx
@@ -19,6 +20,7 @@ from costlib.workloads.importers.onnx.tensors import (
     computed,
     constant,
     emitted,
+    numpy_dtype,
     op,
 )
 
@@ -92,7 +94,7 @@ class _Windows:
 
 @converts("MaxPool")
 def _max_pool(node: Node) -> Any:
-    x, windows = node[0], _Windows(node, node[0])
+    x, windows = _without_nan(node[0]), _Windows(node, node[0])
     pooled = emitted(
         _MAX_POOLS[windows.count](
             x.expr,
@@ -105,6 +107,14 @@ def _max_pool(node: Node) -> Any:
     if len(node.outputs) == 1:
         return pooled
     return [pooled, _places_of(node, x, pooled, windows)]
+
+
+def _without_nan(x: Tensor) -> Tensor:
+    """Let NaN never be the largest, as in ONNX Runtime: TVM drops it in some places only."""
+    if not x.is_float:
+        return x
+    lowest = x.like(float(ml_dtypes.finfo(numpy_dtype(x.dtype)).min))
+    return emitted(op.maximum(x.expr, lowest.expr))
 
 
 def _places_of(node: Node, x: Tensor, pooled: Tensor, windows: _Windows) -> Tensor:
@@ -125,7 +135,7 @@ def _places_of(node: Node, x: Tensor, pooled: Tensor, windows: _Windows) -> Tens
         flat = first + sum(p * w for p, w in zip(places, weights, strict=True))
         read = [tirx.max(tirx.min(p, n - 1), 0) for p, n in zip(places, extents, strict=True)]
         found = tirx.all(*inside, data[(*indices[:2], *read)] == largest[indices])
-        place = tirx.Select(found, flat.astype("int64"), tirx.const(beyond, "int64"))
+        place = tirx.Select(found, tirx.Cast("int64", flat), tirx.const(beyond, "int64"))
         return te.min(place, axis=inner)
 
     return computed("pool_places", pooled.shape, element, x, pooled)
@@ -172,7 +182,7 @@ def _global_pool(node: Node) -> Tensor:
     x = node[0]
     axes = list(range(2, x.ndim))
     if node.operator == "GlobalMaxPool":
-        return extreme(x, axes, True)
+        return extreme(_without_nan(x), axes, True)
     wide = x.cast("float64" if x.dtype == "float64" else "float32")
     if node.operator == "GlobalAveragePool":
         return emitted(op.mean(wide.expr, axes, True)).cast(x.dtype)

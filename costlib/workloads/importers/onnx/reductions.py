@@ -35,13 +35,15 @@ def extreme(x: Tensor, axes: list[int], is_max: bool) -> Tensor:
         return x
     if x.dtype == "bool":
         return extreme(x.cast("uint8"), axes, is_max).cast("bool")
+    if x.dtype == "bfloat16":
+        return extreme(x.cast("float32"), axes, is_max).cast(x.dtype)
     if not x.is_float:
         return emitted((op.max if is_max else op.min)(x.expr, axes, True))
     infinity = -math.inf if is_max else math.inf
 
     def keeps(one: Any, other: Any) -> Any:
         better = one > other if is_max else one < other
-        return tirx.Select(tirx.any(better, one != one), one, other)  # noqa: PLR0124
+        return tirx.Select(tirx.any(better, tirx.isnan(one)), one, other)
 
     reducer = te.comm_reducer(keeps, lambda dtype: tirx.const(infinity, dtype), name="extreme")
     shape = [1 if axis in axes else n for axis, n in enumerate(x.shape)]
@@ -156,7 +158,7 @@ def _hardmax(x: Tensor, axis: int) -> Tensor:
 
     def element(index: Any, *places: Any) -> Any:
         place = index[(*places[:axis], 0, *places[axis + 1 :])]
-        hot = place == places[axis].astype("int64")
+        hot = place == tirx.Cast("int64", places[axis])
         return tirx.Select(hot, tirx.const(1, x.dtype), tirx.const(0, x.dtype))
 
     return computed("hardmax", x.shape, element, first)

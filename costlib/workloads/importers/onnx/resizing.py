@@ -52,27 +52,23 @@ class _Method:
         x = np.arange(size, dtype=np.float64)
         match self.transformation:
             case "align_corners":
-                whole = extent * scale
-                return x * (extent - 1) / (whole - 1) if whole != 1 else 0 * x
+                return x * (extent - 1) / (size - 1) if size > 1 else 0 * x
             case "asymmetric":
                 return x / scale
             case "half_pixel":
                 return (x + 0.5) / scale - 0.5
             case "pytorch_half_pixel":
-                return (x + 0.5) / scale - 0.5 if extent * scale > 1 else 0 * x - 0.0
+                return (x + 0.5) / scale - 0.5 if size > 1 else 0 * x
             case "half_pixel_symmetric":
-                adjustment = size / (extent * scale)
-                centre = extent / 2
-                return centre * (1 - adjustment) + (x + 0.5) / scale - 0.5
+                centre, part = extent / 2, size / (extent * scale)
+                return centre * (1 - part) + (x + 0.5) / scale - 0.5
             case "tf_half_pixel_for_nn":
                 return (x + 0.5) / scale
             case "tf_crop_and_resize":
                 start, end = roi
                 if size == 1:
                     return 0 * x + 0.5 * (start + end) * (extent - 1)
-                whole = extent * scale
-                step = (end - start) * (extent - 1) / (whole - 1)
-                return start * (extent - 1) + x * step
+                return (start + x * (end - start) / (size - 1)) * (extent - 1)
         raise Refused(f"with coordinates {self.transformation!r} is not supported")
 
     def nearest(self, places: np.ndarray, extent: int) -> np.ndarray:

@@ -6,10 +6,12 @@ import itertools
 import math
 from typing import Any
 
+import numpy as np
+
 from costlib.tvm_compat import te, tirx
 from costlib.workloads.importers.onnx.convolution import text
 from costlib.workloads.importers.onnx.node import Node, Refused, converts
-from costlib.workloads.importers.onnx.tensors import SMALL_FLOATS, Tensor, computed
+from costlib.workloads.importers.onnx.tensors import SMALL_FLOATS, Tensor, computed, constant, matmul
 
 _CUBIC = -0.75
 
@@ -107,6 +109,22 @@ def _reflected(place: Any, extent: int, aligned: bool, number: Any) -> Any:
     half = turns * number(0.5)
     is_even = half == tirx.floor(half)
     return tirx.Select(is_even, rest + number(low), number(high) - rest)
+
+
+@converts("AffineGrid")
+def _affine_grid(node: Node) -> Tensor:
+    theta, size = node[0], node.ints(1, "size")
+    axes = []
+    for n in size[2:]:
+        step = np.arange(n)
+        if node.attribute("align_corners", 0):
+            axes.append(-1 + 2 * step / max(n - 1, 1))
+        else:
+            axes.append((2 * step + 1) / n - 1)
+    units = np.meshgrid(*axes, indexing="ij")
+    places = np.stack([*units[::-1], np.ones(size[2:])], -1).reshape(1, -1, len(axes) + 1)
+    grid = matmul(constant(places).cast(theta.dtype), theta.swap())
+    return grid.reshape([size[0], *size[2:], len(axes)])
 
 
 @converts("RoiAlign")
