@@ -57,7 +57,19 @@ class UnknownNameError(InputError, LookupError):
 
 
 class UnsupportedModelError(InputError):
-    """A network that cannot be brought into TVM: an operator it lacks, a dynamic shape."""
+    """A network that cannot be brought into TVM: an operator it lacks, a dynamic shape.
+
+    Parameters
+    ----------
+    message
+        What, where and how to mend it.
+    operators
+        Names of operators that are not supported.
+    """
+
+    def __init__(self, message: str, operators: Iterable[str] = ()) -> None:
+        self.operators = tuple(operators)
+        super().__init__(message)
 
 
 class TargetError(InputError):

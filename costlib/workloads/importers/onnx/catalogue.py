@@ -27,6 +27,7 @@ _MODULES = (
     "resizing",
     "sampling",
     "sequences",
+    "signals",
 )
 
 _HINTS = {
@@ -50,7 +51,7 @@ def load() -> None:
 def lacking(
     graph: onnx.GraphProto, opsets: dict[str, int], functions: set[tuple[str, str, str]]
 ) -> list[str]:
-    """Name the operators of a graph that cannot be imported, and what to write instead."""
+    """Name the operators of a graph that cannot be imported."""
     found: dict[str, None] = {}
     for node in _nodes(graph):
         domain = "" if node.domain == "ai.onnx" else node.domain
@@ -59,10 +60,14 @@ def lacking(
             continue
         if (not domain and node.op_type in FOLDED) or _is_defined(domain, node, opsets):
             continue
-        name = f"{domain}.{node.op_type}" if domain else node.op_type
-        hint = _HINTS.get(node.op_type)
-        found[f"{name} ({hint})" if hint else name] = None
+        found[f"{domain}.{node.op_type}" if domain else node.op_type] = None
     return list(found)
+
+
+def explained(operator: str) -> str:
+    """Return the name of an operator, and what to write instead, if that is known."""
+    hint = _HINTS.get(operator)
+    return f"{operator} ({hint})" if hint else operator
 
 
 def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:

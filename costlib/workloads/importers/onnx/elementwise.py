@@ -191,10 +191,13 @@ def _mod(node: Node) -> Tensor:
     if one.is_float:
         if not node.attribute("fmod", 0):
             raise Refused("of floating-point numbers needs fmod=1")
-        if one.dtype in SMALL_FLOATS:
-            wide = elementwise("fmod", tirx.fmod, "float32", one.cast("float32"), other.cast("float32"))
-            return wide.cast(one.dtype)
-        return elementwise("fmod", tirx.fmod, one.dtype, one, other)
+        wide = "float64" if one.dtype == "float64" else "float32"
+        name = "fmod" if wide == "float64" else "fmodf"
+
+        def remainder(x: Any, y: Any) -> Any:
+            return tirx.call_pure_extern(wide, name, x, y)
+
+        return elementwise("fmod", remainder, wide, one.cast(wide), other.cast(wide)).cast(one.dtype)
     function = tirx.truncmod if node.attribute("fmod", 0) else tirx.floormod
     return elementwise("mod", function, one.dtype, one, other)
 
@@ -204,13 +207,12 @@ def _bit_shift(node: Node) -> Tensor:
     x, count = node[0], node[1]
     bits = numpy_dtype(x.dtype).itemsize * 8
     shift = op.left_shift if node.attribute("direction") == "LEFT" else op.right_shift
-    shifted = emitted(shift(x.expr, maximum(minimum(count, bits - 1), 0).expr))
     is_inside = count < bits
     if not x.is_unsigned:
-        keeps_sign = node.attribute("direction") != "LEFT"
-        is_inside = count >= 0
-        if not keeps_sign:
-            is_inside = emitted(op.logical_and(is_inside.expr, (count < bits).expr))
+        is_inside = emitted(op.logical_and(is_inside.expr, (count >= 0).expr))
+    shifted = emitted(shift(x.expr, where(is_inside, count, bits - 1).expr))
+    if node.attribute("direction") == "RIGHT" and not x.is_unsigned:
+        return shifted
     return where(is_inside, shifted, 0)
 
 

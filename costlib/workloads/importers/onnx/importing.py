@@ -17,6 +17,7 @@ from costlib.workloads.importers.onnx.inferred import disagreement
 from costlib.workloads.importers.onnx.loading import check_model, load_model
 from costlib.workloads.importers.onnx.node import Refused, Value
 from costlib.workloads.importers.onnx.tensors import Tensor
+from costlib.workloads.importers.onnx.reference import OnnxReference
 from costlib.workloads.importers.relax import input_specs
 from costlib.workloads.network import Network
 
@@ -26,7 +27,7 @@ def import_onnx(path: Path) -> Network:
 
     Errors are those of :func:`costlib.workloads.load_network`.
     """
-    return _imported(load_model(path), path.stem, str(path))
+    return _imported(load_model(path), path.stem, str(path), str(path))
 
 
 def import_onnx_model(model: onnx.ModelProto, name: str) -> Network:
@@ -38,7 +39,9 @@ def import_onnx_model(model: onnx.ModelProto, name: str) -> Network:
     return _imported(model, name, name)
 
 
-def _imported(model: onnx.ModelProto, name: str, source: str) -> Network:
+def _imported(
+    model: onnx.ModelProto, name: str, source: str, path: str | None = None
+) -> Network:
     catalogue.load()
     opsets = {
         "" if entry.domain == "ai.onnx" else entry.domain: entry.version
@@ -50,7 +53,9 @@ def _imported(model: onnx.ModelProto, name: str, source: str) -> Network:
     walker = Walker(opsets, functions)
     lacking = catalogue.lacking(model.graph, opsets, set(functions))
     if lacking:
-        raise UnsupportedModelError(f"{source}: not supported: {'; '.join(lacking)}")
+        raise UnsupportedModelError(
+            f"{source}: not supported: {', '.join(map(catalogue.explained, lacking))}", lacking
+        )
     builder = relax.BlockBuilder()
     refused: Refused | RefusedNode | None = None
     with builder.function("main", list(inputs.values())):
@@ -63,9 +68,11 @@ def _imported(model: onnx.ModelProto, name: str, source: str) -> Network:
             result = builder.emit_output(output)
         builder.emit_func_output(result)
     if refused is not None:
-        raise UnsupportedModelError(f"{source}: {refused}")
+        operators = [refused.operator] if isinstance(refused, RefusedNode) else []
+        raise UnsupportedModelError(f"{source}: {refused}", operators)
     mod = builder.get()
-    return Network(name, mod, input_specs(mod, source))
+    reference: Any = OnnxReference(model, path)
+    return Network(name, mod, input_specs(mod, source), reference)
 
 
 def _outputs(graph: onnx.GraphProto, walker: Walker, inputs: dict[str, Any]) -> Any:

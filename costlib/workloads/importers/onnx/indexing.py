@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from costlib.tvm_compat import tirx
+from costlib.workloads.importers.onnx.elementwise import is_nan
 from costlib.workloads.importers.onnx.moving import flipped, taken
 from costlib.workloads.importers.onnx.node import Node, Refused, converts
-from costlib.workloads.importers.onnx.tensors import Tensor, computed, constant, emitted, op, where
+from costlib.workloads.importers.onnx.tensors import (
+    SMALL_FLOATS,
+    Tensor,
+    computed,
+    constant,
+    emitted,
+    op,
+    where,
+)
 
 
 def from_front(indices: Tensor, extent: int | np.ndarray) -> Tensor:
@@ -120,13 +130,23 @@ def _one_hot(node: Node) -> Tensor:
     return computed("one_hot", shape, element, indices, values)
 
 
+def _sortable(x: Tensor) -> Tensor:
+    """Return numbers in the same order, of a dtype that TVM sorts; NaN is the largest."""
+    if x.is_float:
+        x = x.cast("float32") if x.dtype in SMALL_FLOATS else x
+        return where(is_nan(x), math.inf, x)
+    if x.dtype == "uint64":
+        return x.cast("int64") + np.iinfo(np.int64).min
+    return x if x.dtype == "int64" else x.cast("int64" if x.dtype == "uint32" else "int32")
+
+
 @converts("TopK")
 def _top_k(node: Node) -> list[Tensor]:
     x = node[0]
     axis = x.axis(node.attribute("axis", -1))
     count = node.attribute("k") if node.opset < 10 else node.ints(1, "number k")[0]
     largest = bool(node.attribute("largest", 1))
-    order = emitted(op.argsort(x.expr, axis, largest, "int64")).slice(axis, 0, count)
+    order = emitted(op.argsort(_sortable(x).expr, axis, largest, "int64")).slice(axis, 0, count)
     return [gather_elements(x, order, axis), order]
 
 

@@ -14,6 +14,9 @@ from costlib.errors import InputError, quoted
 _LARGE = 1 << 16
 """Bytes of a tensor that is left out while the rest is checked."""
 
+_MISPLACED = {"SimplifiedLayerNormalization"}
+"""Operators that ONNX Runtime adds to those of ONNX itself."""
+
 
 def load_model(path: Path) -> onnx.ModelProto:
     """Read a model, and the tensors kept in files beside it.
@@ -72,6 +75,9 @@ def _skeleton(model: onnx.ModelProto) -> onnx.ModelProto:
         elif tensor.name not in inputs:
             kind = onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
             graph.input.append(onnx.helper.make_value_info(tensor.name, kind))
+    for node in graph.node:
+        if node.op_type in _MISPLACED and not node.domain:
+            node.domain = "com.microsoft"
     for value in _shapeless(graph):
         kind = value.type.tensor_type
         kind.elem_type = kind.elem_type or onnx.TensorProto.FLOAT

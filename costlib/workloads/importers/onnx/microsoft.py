@@ -54,7 +54,7 @@ def _mask_bias(node: Node, mask: Tensor | None, length: int, dtype: str) -> Tens
     if mask is None:
         return None
     if mask.ndim == 1:
-        if mask.shape[0] % 3 == 2:
+        if mask.shape[0] != node[0].shape[0]:
             raise Refused("with a mask of start positions is not supported; use a 2-D mask")
         places = constant(np.arange(length, dtype=np.int32)[None])
         kept = places < mask.cast("int32").expand(1)

@@ -232,7 +232,11 @@ def _depth_to_space(node: Node) -> Tensor:
 def _space_to_depth(node: Node) -> Tensor:
     n, c, h, w = node[0].shape
     b = node.attribute("blocksize")
-    x = node[0].reshape([n, c, h // b, b, w // b, b]).transpose([0, 3, 5, 1, 2, 4])
+    x = node[0].reshape([n, c, h // b, b, w // b, b])
+    if _text(node.attribute("mode", "DCR")) == "DCR":
+        x = x.transpose([0, 3, 5, 1, 2, 4])
+    else:
+        x = x.transpose([0, 1, 3, 5, 2, 4])
     return x.reshape([n, c * b * b, h // b, w // b])
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from costlib.tvm_compat import te, tirx
 from costlib.workloads.importers.onnx.convolution import window_padding
+from costlib.workloads.importers.onnx.elementwise import is_nan
 from costlib.workloads.importers.onnx.moving import padded
 from costlib.workloads.importers.onnx.node import Node, Refused, converts
 from costlib.workloads.importers.onnx.reductions import extreme
@@ -22,6 +23,7 @@ from costlib.workloads.importers.onnx.tensors import (
     emitted,
     numpy_dtype,
     op,
+    where,
 )
 
 _MAX_POOLS = {1: op.nn.max_pool1d, 2: op.nn.max_pool2d, 3: op.nn.max_pool3d}
@@ -110,11 +112,10 @@ def _max_pool(node: Node) -> Any:
 
 
 def _without_nan(x: Tensor) -> Tensor:
-    """Let NaN never be the largest, as in ONNX Runtime: TVM drops it in some places only."""
+    """Let NaN never be the largest, as in ONNX Runtime."""
     if not x.is_float:
         return x
-    lowest = x.like(float(ml_dtypes.finfo(numpy_dtype(x.dtype)).min))
-    return emitted(op.maximum(x.expr, lowest.expr))
+    return where(is_nan(x), float(ml_dtypes.finfo(numpy_dtype(x.dtype)).min), x)
 
 
 def _places_of(node: Node, x: Tensor, pooled: Tensor, windows: _Windows) -> Tensor:
@@ -142,7 +143,8 @@ def _places_of(node: Node, x: Tensor, pooled: Tensor, windows: _Windows) -> Tens
 
 
 @converts("AveragePool")
-def _average_pool(node: Node) -> Tensor:
+def average_pool(node: Node) -> Tensor:
+    """Import an average pooling."""
     x, windows = node[0], _Windows(node, node[0])
     with_padding = bool(node.attribute("count_include_pad", 0))
     if windows.is_plain and windows.after == windows.given and x.dtype == "float32":
@@ -203,11 +205,13 @@ def _max_unpool(node: Node) -> Tensor:
         )
     ]
     shape = [*x.shape[:2], *size]
-    target = shape if node.get(2) is None else node.ints(2, "output shape")
-    blank = Tensor.of_shape([math.prod(target)], 0, x.dtype)
+    blank = Tensor.of_shape([math.prod(shape)], 0, x.dtype)
     flat = indices.reshape([-1]).cast("int64")
     result = op.scatter_elements(blank.expr, flat.expr, x.reshape([-1]).expr, 0, "update")
-    return emitted(result).reshape(target)
+    placed = emitted(result).reshape(shape)
+    target = shape if node.get(2) is None else node.ints(2, "output shape")
+    rest = [n - m for n, m in zip(target, shape, strict=True)]
+    return padded(placed, [0] * x.ndim, rest)
 
 
 @converts("LRN")

@@ -10,6 +10,7 @@ from costlib.workloads.importers.onnx.casting import dtype_of
 from costlib.workloads.importers.onnx.convolution import convolved
 from costlib.workloads.importers.onnx.elementwise import is_nan
 from costlib.workloads.importers.onnx.node import MICROSOFT, Node, Refused, converts
+from costlib.workloads.importers.onnx.pooling import average_pool
 from costlib.workloads.importers.onnx.reductions import extreme
 from costlib.workloads.importers.onnx.tensors import (
     Tensor,
@@ -183,6 +184,14 @@ def _q_linear_global_average_pool(node: Node) -> Tensor:
     node.refuse_attributes(channels_last=0)
     x = dequantised(node[0], node[1], node.get(2))
     return quantised(x.mean(list(range(2, x.ndim))), node[3], node.get(4), node[0].dtype)
+
+
+@converts("QLinearAveragePool", domain=MICROSOFT)
+def _q_linear_average_pool(node: Node) -> Tensor:
+    node.refuse_attributes(channels_last=0)
+    x = dequantised(node[0], node[1], node.get(2))
+    pooled = average_pool(Node("AveragePool", "", 19, (x,), node.attributes))
+    return quantised(pooled, node[3], node.get(4), node[0].dtype)
 
 
 @converts("QLinearConcat", domain=MICROSOFT)

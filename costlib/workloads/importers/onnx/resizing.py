@@ -90,9 +90,7 @@ class _Method:
         at = first[:, None] + np.arange(count)
         distance = np.abs(at - places[:, None]) * shrink
         weights = np.maximum(0, 1 - distance) if self.mode == "linear" else self._cubic(distance)
-        if self.exclude_outside and self.mode == "cubic":
-            weights = np.where((at < 0) | (at >= extent), 0, weights)
-        if self.antialias:
+        if self.exclude_outside:
             weights = np.where((at < 0) | (at >= extent), 0, weights)
         if self.antialias or self.exclude_outside:
             weights = weights / weights.sum(1, keepdims=True)
