@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from costlib.tvm_compat import te
+from costlib.tvm_compat import relax, te
+from costlib.workloads.folding import is_call
 from costlib.workloads.importers.onnx.node import MICROSOFT, Node, Refused, converts
 from costlib.workloads.importers.onnx.tensors import (
     SMALL_FLOATS,
@@ -61,10 +62,8 @@ def _batch_normalization(node: Node) -> Any:
     if node.opset < 14 and sum(node.outputs) > 1:
         raise Refused("with statistics as outputs is for training; export the model for inference")
     parameters = [scale, bias, mean, variance]
-    if x.dtype == "float32" and all(p.array is not None for p in parameters) and x.ndim > 1:
+    if all(p.array is not None for p in parameters) and _is_convolution(x):
         call = op.nn.batch_norm(x.expr, *(p.expr for p in parameters), axis=1, epsilon=epsilon)
-        from costlib.tvm_compat import relax
-
         return emitted(relax.TupleGetItem(emitted_tuple(call), 0))
     rest = [1] * (x.ndim - 2)
     wide = _wide(x)
@@ -72,10 +71,19 @@ def _batch_normalization(node: Node) -> Any:
     return ((wide - mean) * (scale / sqrt(variance + epsilon)) + bias).cast(x.dtype)
 
 
+def _is_convolution(x: Tensor) -> bool:
+    """Whether a tensor comes from a convolution, which the normalisation is folded into."""
+    definition = x.expr
+    while isinstance(definition, relax.Var):
+        definition = relax.BlockBuilder.current().lookup_binding(definition)
+        if is_call(definition, "relax.add"):
+            definition = definition.args[0]
+    name = getattr(getattr(definition, "op", None), "name", "")
+    return x.dtype == "float32" and name.startswith("relax.nn.conv")
+
+
 def emitted_tuple(expr: Any) -> Any:
     """Bind an expression that is a tuple."""
-    from costlib.tvm_compat import relax
-
     return relax.BlockBuilder.current().emit(expr)
 
 

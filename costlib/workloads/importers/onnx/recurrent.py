@@ -86,8 +86,6 @@ def _recurrent(node: Node) -> list[Tensor]:
     steps, batch, _ = x.shape
     directions = weight.shape[0]
     size = node.attribute("hidden_size", node[2].shape[-1])
-    if node.get(4) is not None and not _is_whole(node, steps):
-        raise Refused("with sequence_lens that differ from the whole length is not supported")
     if steps > _MOST_STEPS:
         raise Refused(f"over {steps} steps is not supported; up to {_MOST_STEPS} are unrolled")
     zeros = constant(np.zeros((directions, batch, size), numpy_dtype(x.dtype)))
@@ -112,10 +110,6 @@ def _recurrent(node: Node) -> list[Tensor]:
     return results
 
 
-def _is_whole(node: Node, steps: int) -> bool:
-    return bool((node.known(4, "sequence_lens") == steps).all())
-
-
 def _part(x: Tensor, index: int) -> Tensor:
     return x.slice(0, index, index + 1).reshape(x.shape[1:])
 
@@ -133,6 +127,8 @@ class _Layer:
             zeros = np.zeros((1, 2 * gates * size), numpy_dtype(node[0].dtype))
             bias, direction = constant(zeros), 0
         self.of_input, self.of_state = _part(bias, direction).split(0, [gates * size] * 2)
+        lengths = node.get(4)
+        self.lengths = None if lengths is None else lengths.cast("int32").expand(-1)
         self.limit = node.attribute("clip", 0.0)
         self.step = {"RNN": self._rnn, "GRU": self._gru, "LSTM": self._lstm}[node.operator]
         peepholes = node.get(7) if node.operator == "LSTM" else None
@@ -145,14 +141,17 @@ class _Layer:
     ) -> tuple[list[Tensor], list[Tensor]]:
         steps, batch, features = x.shape
         whole = matmul(x.reshape([steps * batch, features]), self.weight) + self.of_input
-        whole = whole.reshape([steps, batch, -1]) if False else whole.reshape(
-            [steps, batch, self.weight.shape[1]]
-        )
-        outputs: list[Tensor | None] = [None] * steps
+        whole = whole.reshape([steps, batch, self.weight.shape[1]])
+        outputs: dict[int, Tensor] = {}
         for i in order:
-            states = self.step(_part(whole, i), states)
-            outputs[i] = states[0]
-        return [output for output in outputs if output is not None], states
+            after = self.step(_part(whole, i), states)
+            outputs[i] = after[0]
+            if self.lengths is not None:
+                is_inside = self.lengths > i
+                outputs[i] = where(is_inside, after[0], 0)
+                after = [where(is_inside, *pair) for pair in zip(after, states, strict=True)]
+            states = after
+        return [outputs[i] for i in range(steps)], states
 
     def _clip(self, x: Tensor) -> Tensor:
         return minimum(maximum(x, -self.limit), self.limit) if self.limit else x

@@ -46,10 +46,11 @@ class _Method:
         )
 
     def places(
-        self, extent: int, size: int, scale: float, roi: tuple[float, float]
+        self, extent: int, size: int, scale: Any, roi: tuple[float, float]
     ) -> np.ndarray:
-        """Return where each place of the output is in the input."""
-        x = np.arange(size, dtype=np.float64)
+        """Return where each place of the output is in the input, rounded as ONNX Runtime does."""
+        x = np.arange(size, dtype=np.float32)
+        scale = np.float32(scale)
         match self.transformation:
             case "align_corners":
                 return x * (extent - 1) / (size - 1) if size > 1 else 0 * x

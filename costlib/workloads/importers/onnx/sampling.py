@@ -55,7 +55,7 @@ def _grid_sample(node: Node) -> Tensor:
                 place = (unit + number(1)) * number((extent - 1) / 2)
             else:
                 place = ((unit + number(1)) * number(extent) - number(1)) * number(0.5)
-            if padding == "border":
+            if padding == "border" and mode != "cubic":
                 place = tirx.max(number(0), tirx.min(place, number(extent - 1)))
             elif padding == "reflection":
                 place = _reflected(place, extent, aligned, number)
