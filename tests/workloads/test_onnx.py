@@ -62,12 +62,22 @@ BRANCHES = model(
     [
         node("Size", "x", "count"),
         node("Less", "count limit", "is_small"),
-        node("If", "is_small", "a", then_branch=graph([node("Relu", "x", "b")], outputs="b"),
-             else_branch=graph([node("Neg", "x", "c")], outputs="c")),
+        node(
+            "If",
+            "is_small",
+            "a",
+            then_branch=graph([node("Relu", "x", "b")], outputs="b"),
+            else_branch=graph([node("Neg", "x", "c")], outputs="c"),
+        ),
         node("ReduceSum", "a", "total", keepdims=0),
         node("Greater", "total zero", "is_large"),
-        node("If", "is_large", "y", then_branch=graph([node("Exp", "a", "d")], outputs="d"),
-             else_branch=graph([node("Abs", "a", "e")], outputs="e")),
+        node(
+            "If",
+            "is_large",
+            "y",
+            then_branch=graph([node("Exp", "a", "d")], outputs="d"),
+            else_branch=graph([node("Abs", "a", "e")], outputs="e"),
+        ),
     ],
     constants=weights(limit=100, zero=np.float32(1e9)),
 )
@@ -178,7 +188,11 @@ REFUSED = {
     ),
     "mine.Unknown": model([node("Unknown", "x", "y", domain="mine")]),
     "more than .* elements": model(
-        [node("ConstantOfShape", "size", "a"), node("ReduceSum", "a", "b"), node("Add", "b x", "y")],
+        [
+            node("ConstantOfShape", "size", "a"),
+            node("ReduceSum", "a", "b"),
+            node("Add", "b x", "y"),
+        ],
         constants=weights(size=[1 << 20, 1 << 20]),
     ),
     "Loop ends when the data say so": model([node("Loop", "times yes x", "y all", body=graph(
@@ -218,9 +232,7 @@ def test_functions_that_call_each_other_without_end():
     body = [node("F", "a", "b", domain="mine")]
     opsets = [helper.make_opsetid("mine", 1)]
     endless = helper.make_function("mine", "F", ["a"], ["b"], body, opsets)
-    refuse(
-        model([node("F", "x", "y", domain="mine")], functions=[endless]), InputError, "net: .*F"
-    )
+    refuse(model([node("F", "x", "y", domain="mine")], functions=[endless]), InputError, "net: .*F")
 
 
 def test_weights_beside_the_model(tmp_path, run):
@@ -284,7 +296,8 @@ def test_of_any_shape(data, run):
              {"strides": strides, "output_shape": [rows * strides[0], columns * strides[1]]}),
         Case("c", "MaxPool", (image,), (), {"kernel_shape": [2, 2], "strides": strides}, 18, 2),
         Case("d", "AveragePool", (image,), (),
-             {"kernel_shape": [2, 2], "strides": strides, "ceil_mode": 1, "pads": [1, 0, 0, 1]}, 19),
+             {"kernel_shape": [2, 2], "strides": strides, "ceil_mode": 1, "pads": [1, 0, 0, 1]},
+             19),
         Case("e", "Slice", (image,), (np.array([begin]), np.array([end]), np.array([3]),
                                       np.array([draw(st.sampled_from([-2, -1, 1, 2]))]))),
     ]  # fmt: skip

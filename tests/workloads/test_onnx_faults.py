@@ -47,7 +47,9 @@ def test_ours_computes_what_onnx_runtime_does(opset, run):
             ours = next(outputs)
             if case.name == "reduce_max_nan":  # ONNX Runtime loses NaN in some places.
                 theirs = np.full_like(theirs, np.nan)  # noqa: PLW2901
-            assert is_close(ours, theirs), f"{case.name}: {ours.ravel()[:8]}, not {theirs.ravel()[:8]}"
+            assert is_close(ours, theirs), (
+                f"{case.name}: {ours.ravel()[:8]}, not {theirs.ravel()[:8]}"
+            )
 
 
 def test_every_fault_has_a_case():

@@ -12,6 +12,7 @@ from costlib.workloads.importers.onnx.folding import FOLDED
 from costlib.workloads.importers.onnx.node import CONVERTERS
 
 _MODULES = (
+    "activations",
     "casting",
     "convolution",
     "elementwise",
@@ -19,6 +20,7 @@ _MODULES = (
     "microsoft",
     "moving",
     "normalisation",
+    "padding",
     "pooling",
     "products",
     "quantised",

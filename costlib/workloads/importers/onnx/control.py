@@ -138,5 +138,9 @@ def _place(x: Tensor, axis: int, index: int) -> Tensor:
     return x.slice(axis, index, index + 1).reshape(rest)
 
 
-CONVERTERS: dict[tuple[str, str], Control] = {("", "If"): _if, ("", "Loop"): _loop, ("", "Scan"): _scan}
+CONVERTERS: dict[tuple[str, str], Control] = {
+    ("", "If"): _if,
+    ("", "Loop"): _loop,
+    ("", "Scan"): _scan,
+}
 """How operators with graphs inside them are imported."""

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from costlib.tvm_compat import tirx
-from costlib.workloads.importers.onnx.moving import flipped, padded
+from costlib.workloads.importers.onnx.moving import flipped
 from costlib.workloads.importers.onnx.node import MICROSOFT, Node, Refused, converts
+from costlib.workloads.importers.onnx.padding import padded
 from costlib.workloads.importers.onnx.products import activated
 from costlib.workloads.importers.onnx.tensors import (
     SMALL_FLOATS,
@@ -23,17 +24,12 @@ _CONVOLUTIONS = {1: op.nn.conv1d, 2: op.nn.conv2d, 3: op.nn.conv3d}
 _TRANSPOSED = {1: op.nn.conv1d_transpose, 2: op.nn.conv2d_transpose}
 
 
-def text(value: Any) -> str:
-    """Return a string attribute, which may be given as bytes."""
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
 def window_padding(
     node: Node, extents: tuple[int, ...], kernel: list[int], strides: list[int], apart: list[int]
 ) -> tuple[list[int], list[int]]:
     """Return how many places are added before and after each axis that a window slides along."""
     count = len(extents)
-    mode = text(node.attribute("auto_pad", "NOTSET"))
+    mode = str(node.attribute("auto_pad", "NOTSET"))
     if mode in ("NOTSET", ""):
         pads = list(node.attribute("pads", [0] * (2 * count)))
         return pads[:count], pads[count:]
@@ -145,12 +141,18 @@ def _transposed_size(
 ) -> tuple[list[int], list[int]]:
     """Return how much is cut off before each axis of the whole result, and what is left."""
     count = len(extents)
-    mode = text(node.attribute("auto_pad", "NOTSET"))
+    mode = str(node.attribute("auto_pad", "NOTSET"))
     size = node.attribute("output_shape")
     if size is None and mode in ("NOTSET", "VALID", ""):
-        pads = list(node.attribute("pads", [0] * (2 * count))) if mode != "VALID" else [0] * (2 * count)
+        pads = (
+            list(node.attribute("pads", [0] * (2 * count)))
+            if mode != "VALID"
+            else [0] * (2 * count)
+        )
         before = pads[:count]
-        size = [n + e - b - a for n, e, b, a in zip(whole, extra, before, pads[count:], strict=True)]
+        size = [
+            n + e - b - a for n, e, b, a in zip(whole, extra, before, pads[count:], strict=True)
+        ]
         return before, size
     if size is None:
         size = [n * s for n, s in zip(extents, strides, strict=True)]

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from costlib.tvm_compat import tirx
-from costlib.workloads.importers.onnx.node import CONVERTERS, MICROSOFT, Node, Refused, converts
+from costlib.workloads.importers.onnx.node import CONVERTERS, Node, Refused, converts
 from costlib.workloads.importers.onnx.tensors import (
-    SMALL_FLOATS,
     Tensor,
     absolute,
     computed,
@@ -20,7 +19,6 @@ from costlib.workloads.importers.onnx.tensors import (
     emitted,
     erf,
     exp,
-    in_float32,
     log,
     maximum,
     minimum,
@@ -32,6 +30,34 @@ from costlib.workloads.importers.onnx.tensors import (
     unary,
     where,
 )
+
+
+def _sign(x: Tensor) -> Tensor:
+    zero = x.like(0)
+    positive = where(x > zero, x.like(1), zero).broadcast(x.shape)
+    if x.is_unsigned:
+        return positive
+    return with_nan(x, positive - where(x < zero, x.like(1), zero))
+
+
+def negated(x: Tensor) -> Tensor:
+    """Return the opposite of booleans.
+
+    TVM turns the negation of a comparison into another one, which is wrong for NaN.
+    """
+    return where(x, constant(np.array(False)), constant(np.array(True)))
+
+
+def with_nan(x: Tensor, result: Tensor) -> Tensor:
+    """Put NaN where ``x`` is NaN."""
+    return where(is_nan(x), x, result) if x.is_float else result
+
+
+def is_nan(x: Tensor) -> Tensor:
+    """Whether elements are NaN, in any floating dtype."""
+    x = x.cast("float32") if x.dtype == "bfloat16" else x
+    return emitted(op.isnan(x.expr))
+
 
 _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "Abs": absolute,
@@ -51,12 +77,12 @@ _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "Identity": lambda x: x,
     "Log": log,
     "Neg": lambda x: -x,
-    "Not": lambda x: negated(x),
+    "Not": negated,
     "Reciprocal": lambda x: 1.0 / x,
     "Relu": lambda x: maximum(x, 0),
     "Round": unary(op.round),
     "Sigmoid": sigmoid,
-    "Sign": lambda x: _sign(x),
+    "Sign": _sign,
     "Sin": unary(op.sin),
     "Sinh": unary(op.sinh),
     "Softsign": lambda x: x / (absolute(x) + 1),
@@ -72,33 +98,6 @@ for _name, _function in _FUNCTIONS.items():
 @converts("Identity")
 def _identity(node: Node) -> Any:
     return [node.inputs[0]]
-
-
-def _sign(x: Tensor) -> Tensor:
-    zero = x.like(0)
-    positive = where(x > zero, x.like(1), zero).broadcast(x.shape)
-    if x.is_unsigned:
-        return positive
-    return _with_nan(x, positive - where(x < zero, x.like(1), zero))
-
-
-def negated(x: Tensor) -> Tensor:
-    """Return the opposite of booleans.
-
-    TVM turns the negation of a comparison into another one, which is wrong for NaN.
-    """
-    return where(x, constant(np.array(False)), constant(np.array(True)))
-
-
-def _with_nan(x: Tensor, result: Tensor) -> Tensor:
-    """Put NaN where ``x`` is NaN."""
-    return where(is_nan(x), x, result) if x.is_float else result
-
-
-def is_nan(x: Tensor) -> Tensor:
-    """Whether elements are NaN, in any floating dtype."""
-    x = x.cast("float32") if x.dtype == "bfloat16" else x
-    return emitted(op.isnan(x.expr))
 
 
 @converts("Equal")
@@ -169,7 +168,9 @@ def elementwise(name: str, function: Callable[..., Any], dtype: str, *inputs: Te
         values = []
         for x, tensor in zip(inputs, tensors, strict=True):
             own = indices[len(indices) - x.ndim :]
-            values.append(tensor[tuple(0 if n == 1 else i for i, n in zip(own, x.shape, strict=True))])
+            values.append(
+                tensor[tuple(0 if n == 1 else i for i, n in zip(own, x.shape, strict=True))]
+            )
         return function(*values)
 
     result = computed(name, shape, element, *inputs)
@@ -197,7 +198,9 @@ def _mod(node: Node) -> Tensor:
         def remainder(x: Any, y: Any) -> Any:
             return tirx.call_pure_extern(wide, name, x, y)
 
-        return elementwise("fmod", remainder, wide, one.cast(wide), other.cast(wide)).cast(one.dtype)
+        return elementwise("fmod", remainder, wide, one.cast(wide), other.cast(wide)).cast(
+            one.dtype
+        )
     function = tirx.truncmod if node.attribute("fmod", 0) else tirx.floormod
     return elementwise("mod", function, one.dtype, one, other)
 
@@ -297,125 +300,3 @@ def _clip(node: Node) -> Tensor:
     if low is not None:
         x = maximum(x, low.reshape([]))
     return x if high is None else minimum(x, high.reshape([]))
-
-
-@converts("Elu")
-def _elu(node: Node) -> Tensor:
-    x, alpha = node[0], node.attribute("alpha", 1.0)
-    return where(x > 0, x, (exp(minimum(x, 0)) - 1) * alpha)
-
-
-@converts("Selu")
-def _selu(node: Node) -> Tensor:
-    x, gamma = node[0], node.attribute("gamma", 1.05070102214813232421875)
-    alpha = node.attribute("alpha", 1.67326319217681884765625)
-    return where(x > 0, x, (exp(minimum(x, 0)) - 1) * alpha) * gamma
-
-
-@converts("Celu")
-def _celu(node: Node) -> Tensor:
-    x, alpha = node[0], node.attribute("alpha", 1.0)
-    return maximum(x, 0) + minimum((exp(x / alpha) - 1) * alpha, 0)
-
-
-@converts("LeakyRelu")
-def _leaky_relu(node: Node) -> Tensor:
-    x = node[0]
-    return where(x < 0, x * node.attribute("alpha", 0.01), x)
-
-
-@converts("PRelu")
-def _prelu(node: Node) -> Tensor:
-    x, slope = node[0], node[1]
-    if node.opset < 7 and slope.ndim == 1:
-        slope = slope.reshape([-1, *[1] * (x.ndim - 2)])
-    return where(x < 0, x * slope, x)
-
-
-@converts("ThresholdedRelu")
-def _thresholded_relu(node: Node) -> Tensor:
-    return where(node[0] > node.attribute("alpha", 1.0), node[0], 0)
-
-
-@converts("HardSigmoid")
-def _hard_sigmoid(node: Node) -> Tensor:
-    return hard_sigmoid(node[0], node.attribute("alpha", 0.2), node.attribute("beta", 0.5))
-
-
-def hard_sigmoid(x: Tensor, alpha: float, beta: float) -> Tensor:
-    """Return a line cut off below 0 and above 1."""
-    return minimum(maximum(x * alpha + beta, 0), 1)
-
-
-@converts("HardSwish")
-def _hard_swish(node: Node) -> Tensor:
-    return node[0] * hard_sigmoid(node[0], 1 / 6, 0.5)
-
-
-@converts("Shrink")
-def _shrink(node: Node) -> Tensor:
-    x, threshold = node[0], node.attribute("lambd", 0.5)
-    bias = x.like(node.attribute("bias", 0.0))
-    inside = _with_nan(x, x * 0) if x.is_float else x * 0
-    below = x if x.is_unsigned else where(x < x.like(-threshold), x + bias, inside)
-    return where(x > x.like(threshold), x - bias, below)
-
-
-def softplus(x: Tensor) -> Tensor:
-    """Return log(1 + exp(x)) without overflow, exact where the exponential is small."""
-    return in_float32(lambda y: maximum(y, 0) + _log1p(exp(-absolute(y))))(x)
-
-
-def _log1p(x: Tensor) -> Tensor:
-    """Return log(1 + x) for x between 0 and 1, exact near 0."""
-    return where(x < 1e-4, x - x * x * 0.5, log(x + 1))
-
-
-@converts("Softplus")
-def _softplus(node: Node) -> Tensor:
-    return softplus(node[0])
-
-
-@converts("Mish")
-def _mish(node: Node) -> Tensor:
-    return node[0] * tanh(softplus(node[0]))
-
-
-@converts("Swish")
-def _swish(node: Node) -> Tensor:
-    return node[0] * sigmoid(node[0] * node.attribute("alpha", 1.0))
-
-
-@converts("Gelu")
-def _gelu(node: Node) -> Tensor:
-    x = node[0]
-    return tanh_gelu(x) if node.attribute("approximate", "none") == "tanh" else gelu(x)
-
-
-gelu = in_float32(lambda x: x * (erf(x * math.sqrt(0.5)) + 1) * 0.5)
-tanh_gelu = in_float32(
-    lambda x: x * (tanh((x * x * x * 0.044715 + x) * math.sqrt(2 / math.pi)) + 1) * 0.5
-)
-
-
-@converts("Gelu", "FastGelu", "BiasGelu", "QuickGelu", domain=MICROSOFT)
-def _microsoft_gelu(node: Node) -> Tensor:
-    x, bias = node[0], node.get(1)
-    if bias is not None:
-        x = x + bias
-    if node.operator == "QuickGelu":
-        return x * sigmoid(x * node.attribute("alpha", 1.702))
-    return tanh_gelu(x) if node.operator == "FastGelu" else gelu(x)
-
-
-@converts("Dropout")
-def _dropout(node: Node) -> list[Tensor]:
-    is_training = node.get(2)
-    if node.opset < 7 and not node.attribute("is_test", 0):
-        raise Refused("in training mode draws random numbers; export the model in evaluation mode")
-    if is_training is not None and bool(node.known(2, "training_mode").any()):
-        ratio = 0.5 if node.get(1) is None else node.known(1, "ratio").item()
-        if ratio > 0:
-            raise Refused("in training mode draws random numbers; export the model for inference")
-    mask = "bool" if node.opset >= 10 else node[0].dtype
-    return [node[0], constant(np.ones(node[0].shape, numpy_dtype(mask)))]

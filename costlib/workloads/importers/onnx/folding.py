@@ -13,18 +13,24 @@ from onnx import TypeProto
 from costlib.errors import quoted
 from costlib.workloads.importers.onnx.node import Refused
 
-FOLDED = frozenset(
-    """
-    Abs Add And ArgMax ArgMin BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor BlackmanWindow
-    Cast CastLike Ceil Clip Compress Concat Constant ConstantOfShape CumSum DequantizeLinear Div
-    Equal Expand EyeLike Flatten Floor Gather GatherElements GatherND Greater GreaterOrEqual
-    HammingWindow HannWindow Identity Less LessOrEqual Max MelWeightMatrix Min Mod Mul Neg NonZero
-    Not OneHot Or Pow Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Reshape
-    ScatterElements ScatterND Shape Sign Size Slice Split Sqrt Squeeze StringConcat StringSplit Sub
-    Sum Tile TopK Transpose Trilu Unique Unsqueeze Where Xor
-    """.split()
-)
+_FOLDED = """
+Abs Add And ArgMax ArgMin BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor BlackmanWindow
+Cast CastLike Ceil Clip Compress Concat Constant ConstantOfShape CumSum DequantizeLinear Div
+Equal Expand EyeLike Flatten Floor Gather GatherElements GatherND Greater GreaterOrEqual
+HammingWindow HannWindow Identity Less LessOrEqual Max MelWeightMatrix Min Mod Mul Neg
+NonZero Not OneHot Or Pow Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceProd
+ReduceSum Reshape ScatterElements ScatterND Shape Sign Size Slice Split Sqrt Squeeze
+StringConcat StringSplit Sub Sum Tile TopK Transpose Trilu Unique Unsqueeze Where Xor
+"""
+
+FOLDED = frozenset(_FOLDED.split())
 """Operators that onnx's reference evaluator computes, if their inputs are known."""
+
+_LISTS = (
+    onnx.AttributeProto.INTS,
+    onnx.AttributeProto.FLOATS,
+    onnx.AttributeProto.STRINGS,
+)
 
 MOST_FOLDED = 1 << 27
 """Elements; larger results are computed by the program."""
@@ -40,7 +46,9 @@ def folded(
 
     names = [name for name in dict.fromkeys(node.input) if name]
     imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
-    function = onnx.helper.make_function("costlib", "fold", names, list(node.output), [node], imports)
+    function = onnx.helper.make_function(
+        "costlib", "fold", names, list(node.output), [node], imports
+    )
     feeds = {name: array for name, array in zip(node.input, arrays, strict=True) if name}
     try:
         with np.errstate(all="ignore"):
@@ -66,7 +74,7 @@ def attribute_values(node: onnx.NodeProto) -> dict[str, Any]:
             value = onnx.numpy_helper.to_array(value)
         elif isinstance(value, bytes):
             value = value.decode(errors="replace")
-        elif attribute.type in (onnx.AttributeProto.INTS, onnx.AttributeProto.FLOATS):
-            value = list(value)
+        elif isinstance(value, (list, tuple)) or attribute.type in _LISTS:
+            value = [v.decode(errors="replace") if isinstance(v, bytes) else v for v in value]
         values[attribute.name] = value
     return values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterable, MutableMapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import onnx
@@ -194,9 +194,7 @@ class Walker:
         return [scope.get(name) for name in function.output]
 
 
-def _with_attributes(
-    node: onnx.NodeProto, given: dict[str, onnx.AttributeProto]
-) -> onnx.NodeProto:
+def _with_attributes(node: onnx.NodeProto, given: dict[str, onnx.AttributeProto]) -> onnx.NodeProto:
     """Copy a node of a function, references to the function's attributes replaced by these."""
     copy = onnx.NodeProto()
     copy.CopyFrom(node)

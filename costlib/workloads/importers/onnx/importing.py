@@ -8,7 +8,7 @@ from typing import Any
 
 import onnx
 
-from costlib.errors import InputError, UnsupportedModelError, quoted
+from costlib.errors import UnsupportedModelError
 from costlib.tvm_compat import relax
 from costlib.workloads.importers.onnx import catalogue
 from costlib.workloads.importers.onnx.casting import dtype_of
@@ -16,8 +16,8 @@ from costlib.workloads.importers.onnx.graph import RefusedNode, Walker
 from costlib.workloads.importers.onnx.inferred import disagreement
 from costlib.workloads.importers.onnx.loading import check_model, load_model
 from costlib.workloads.importers.onnx.node import Refused, Value
-from costlib.workloads.importers.onnx.tensors import Tensor
 from costlib.workloads.importers.onnx.reference import OnnxReference
+from costlib.workloads.importers.onnx.tensors import Tensor
 from costlib.workloads.importers.relax import input_specs
 from costlib.workloads.network import Network
 
@@ -39,9 +39,7 @@ def import_onnx_model(model: onnx.ModelProto, name: str) -> Network:
     return _imported(model, name, name)
 
 
-def _imported(
-    model: onnx.ModelProto, name: str, source: str, path: str | None = None
-) -> Network:
+def _imported(model: onnx.ModelProto, name: str, source: str, path: str | None = None) -> Network:
     catalogue.load()
     opsets = {
         "" if entry.domain == "ai.onnx" else entry.domain: entry.version

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import onnx
 from google.protobuf.message import DecodeError
@@ -34,9 +35,7 @@ def load_model(path: Path) -> onnx.ModelProto:
     try:
         load_external_data_for_model(model, str(path.parent))
     except Exception as error:
-        raise InputError(
-            f"{path}: the data beside it cannot be read: {quoted(error, 0)}"
-        ) from None
+        raise InputError(f"{path}: the data beside it cannot be read: {quoted(error, 0)}") from None
     return model
 
 
@@ -53,21 +52,7 @@ def check_model(model: onnx.ModelProto, name: str) -> None:
 
 def _skeleton(model: onnx.ModelProto) -> onnx.ModelProto:
     """Copy a model, its large tensors replaced by inputs, so that no size is too large."""
-    skeleton, graph = onnx.ModelProto(), onnx.GraphProto()
-    for field, value in model.ListFields():
-        if field.name == "graph":
-            continue
-        if field.name in ("functions", "opset_import", "metadata_props", "training_info"):
-            getattr(skeleton, field.name).extend(value)
-        else:
-            setattr(skeleton, field.name, value)
-    for field, value in model.graph.ListFields():
-        if field.name == "initializer":
-            continue
-        if field.name in ("name", "doc_string"):
-            setattr(graph, field.name, value)
-        else:
-            getattr(graph, field.name).extend(value)
+    graph = _copied(model.graph, without="initializer")
     inputs = {value.name for value in graph.input}
     for tensor in model.graph.initializer:
         if not uses_external_data(tensor) and tensor.ByteSize() <= _LARGE:
@@ -82,8 +67,24 @@ def _skeleton(model: onnx.ModelProto) -> onnx.ModelProto:
         kind = value.type.tensor_type
         kind.elem_type = kind.elem_type or onnx.TensorProto.FLOAT
         kind.shape.SetInParent()
+    skeleton = _copied(model, without="graph")
     skeleton.graph.CopyFrom(graph)
     return skeleton
+
+
+def _copied(message: Any, without: str) -> Any:
+    """Copy a message without one of its fields."""
+    copy = type(message)()
+    for field, value in message.ListFields():
+        if field.name == without:
+            continue
+        if field.is_repeated:
+            getattr(copy, field.name).extend(value)
+        elif field.type == field.TYPE_MESSAGE:
+            getattr(copy, field.name).CopyFrom(value)
+        else:
+            setattr(copy, field.name, value)
+    return copy
 
 
 def _shapeless(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:

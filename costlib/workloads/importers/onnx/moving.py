@@ -70,8 +70,10 @@ def _transpose(node: Node) -> Tensor:
 
 @converts("Concat")
 def _concat(node: Node) -> Tensor:
-    return concatenated([x for x in node.tensors() if x.size] or node.tensors()[:1],
-                        node[0].axis(node.attribute("axis", 1)))
+    return concatenated(
+        [x for x in node.tensors() if x.size] or node.tensors()[:1],
+        node[0].axis(node.attribute("axis", 1)),
+    )
 
 
 @converts("Split")
@@ -148,70 +150,6 @@ def _tile(node: Node) -> Tensor:
     return x if list(x.shape) == shape else computed("tile", shape, element, x)
 
 
-@converts("Pad")
-def _pad(node: Node) -> Tensor:
-    x, mode = node[0], _text(node.attribute("mode", "constant"))
-    widths = [0] * (2 * x.ndim)
-    value: Tensor | None = None
-    if node.opset < 11:
-        widths = list(node.attribute("pads", node.attribute("paddings")))
-        value = x.like(node.attribute("value", 0.0))
-    else:
-        given = node.ints(1, "width of padding")
-        axes = range(x.ndim)
-        if node.get(3) is not None:
-            axes = [x.axis(axis) for axis in node.ints(3, "list of axes")]
-        for i, axis in enumerate(axes):
-            widths[axis], widths[x.ndim + axis] = given[i], given[len(given) // 2 + i]
-        value = node.get(2)
-    return padded(x, widths[: x.ndim], widths[x.ndim :], mode, value)
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def padded(
-    x: Tensor,
-    before: list[int],
-    after: list[int],
-    mode: str = "constant",
-    value: Tensor | None = None,
-) -> Tensor:
-    """Add places around a tensor, or take them away where a width is negative."""
-    ranges = [
-        range(max(0, -b), n - max(0, -a)) for n, b, a in zip(x.shape, before, after, strict=True)
-    ]
-    x = sliced(x, ranges)
-    before, after = [max(0, n) for n in before], [max(0, n) for n in after]
-    if mode == "constant":
-        return _padded_with(x, before, after, x.like(0) if value is None else value.reshape([]))
-    for axis, width in enumerate(zip(before, after, strict=True)):
-        if any(width):
-            places = np.pad(np.arange(x.shape[axis]), width, mode=mode)  # type: ignore[call-overload]
-            x = taken(x, constant(places.astype(np.int64)), axis)
-    return x
-
-
-def _padded_with(x: Tensor, before: list[int], after: list[int], value: Tensor) -> Tensor:
-    if not any(before + after):
-        return x
-    if x.is_float and value.array is not None and np.isfinite(value.array.astype(float)):
-        widths = [n for pair in zip(before, after, strict=True) for n in pair]
-        return emitted(op.nn.pad(x.expr, widths, "constant", float(value.array)))
-    shape = [n + b + a for n, b, a in zip(x.shape, before, after, strict=True)]
-
-    def element(data: Any, fill: Any, *indices: Any) -> Any:
-        inside, places = [], []
-        for i, n, b, a in zip(indices, x.shape, before, after, strict=True):
-            inside += [i >= b] if b else []
-            inside += [i < n + b] if a else []
-            places.append(i - b)
-        return tirx.if_then_else(tirx.all(*inside), data[tuple(places)], fill[()])
-
-    return computed("pad", shape, element, x, value)
-
-
 def taken(x: Tensor, indices: Tensor, axis: int) -> Tensor:
     """Take places along an axis, by indices that are not negative."""
     return emitted(op.take(x.expr, indices.expr, axis, mode="clip"))
@@ -221,7 +159,7 @@ def taken(x: Tensor, indices: Tensor, axis: int) -> Tensor:
 def _depth_to_space(node: Node) -> Tensor:
     n, c, h, w = node[0].shape
     b = node.attribute("blocksize")
-    if _text(node.attribute("mode", "DCR")) == "DCR":
+    if str(node.attribute("mode", "DCR")) == "DCR":
         x = node[0].reshape([n, b, b, c // b**2, h, w]).transpose([0, 3, 4, 1, 5, 2])
     else:
         x = node[0].reshape([n, c // b**2, b, b, h, w]).transpose([0, 1, 4, 2, 5, 3])
@@ -233,7 +171,7 @@ def _space_to_depth(node: Node) -> Tensor:
     n, c, h, w = node[0].shape
     b = node.attribute("blocksize")
     x = node[0].reshape([n, c, h // b, b, w // b, b])
-    if _text(node.attribute("mode", "DCR")) == "DCR":
+    if str(node.attribute("mode", "DCR")) == "DCR":
         x = x.transpose([0, 3, 5, 1, 2, 4])
     else:
         x = x.transpose([0, 1, 3, 5, 2, 4])

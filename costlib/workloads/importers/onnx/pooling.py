@@ -12,8 +12,8 @@ import numpy as np
 from costlib.tvm_compat import te, tirx
 from costlib.workloads.importers.onnx.convolution import window_padding
 from costlib.workloads.importers.onnx.elementwise import is_nan
-from costlib.workloads.importers.onnx.moving import padded
 from costlib.workloads.importers.onnx.node import Node, Refused, converts
+from costlib.workloads.importers.onnx.padding import padded
 from costlib.workloads.importers.onnx.reductions import extreme
 from costlib.workloads.importers.onnx.tensors import (
     Tensor,
@@ -45,7 +45,9 @@ class _Windows:
         self.strides = list(node.attribute("strides", ones))
         self.apart = list(node.attribute("dilations", ones))
         extents = x.shape[2:]
-        self.before, self.given = window_padding(node, extents, self.kernel, self.strides, self.apart)
+        self.before, self.given = window_padding(
+            node, extents, self.kernel, self.strides, self.apart
+        )
         self.size, self.after = [], []
         for n, k, s, d, b, a in zip(
             extents, self.kernel, self.strides, self.apart, self.before, self.given, strict=True

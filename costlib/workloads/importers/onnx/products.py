@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from costlib.workloads.importers.onnx.elementwise import gelu, tanh_gelu
+from costlib.workloads.importers.onnx.activations import gelu, tanh_gelu
 from costlib.workloads.importers.onnx.node import MICROSOFT, Node, Refused, converts
 from costlib.workloads.importers.onnx.tensors import (
     SMALL_FLOATS,
@@ -74,12 +74,11 @@ def _fused_matmul(node: Node) -> Tensor:
 def _einsum(node: Node) -> Tensor:
     tensors = node.tensors()
     inputs, output = _explicit(node.attribute("equation"), tensors)
-    result, indices = tensors[0], inputs[0]
-    result, indices = _diagonal(result, indices)
-    for i, (other, letters) in enumerate(zip(tensors[1:], inputs[1:], strict=True)):
-        other, letters = _diagonal(other, letters)
-        wanted = set(output).union(*inputs[i + 2 :])
-        result, indices = _contracted(result, indices, other, letters, wanted)
+    factors = [_diagonal(x, letters) for x, letters in zip(tensors, inputs, strict=True)]
+    result, indices = factors[0]
+    for i, factor in enumerate(factors[1:], 2):
+        wanted = set(output).union(*inputs[i:])
+        result, indices = _contracted(result, indices, *factor, wanted)
     gone = [i for i, letter in enumerate(indices) if letter not in output]
     if gone:
         kept = [n for i, n in enumerate(result.shape) if i not in gone]

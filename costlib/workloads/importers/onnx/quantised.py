@@ -159,7 +159,9 @@ def _q_linear_conv(node: Node) -> Tensor:
     if node.get(8) is not None:
         result = result + node[8].reshape([1, -1, *rest])
     w_scale = w_scale.reshape([1, -1, *rest]) if w_scale.size > 1 else w_scale.reshape([])
-    return quantised(result.cast("float32") * (w_scale * x_scale.reshape([])), scale, zero, zero.dtype)
+    return quantised(
+        result.cast("float32") * (w_scale * x_scale.reshape([])), scale, zero, zero.dtype
+    )
 
 
 @converts("QLinearAdd", "QLinearMul", domain=MICROSOFT)

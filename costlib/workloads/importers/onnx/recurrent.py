@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from costlib.workloads.importers.onnx.convolution import text
-from costlib.workloads.importers.onnx.elementwise import hard_sigmoid, softplus
+from costlib.workloads.importers.onnx.activations import hard_sigmoid, softplus
 from costlib.workloads.importers.onnx.node import Node, Refused, converts
 from costlib.workloads.importers.onnx.tensors import (
     Tensor,
@@ -61,7 +60,7 @@ def _activation(name: str, a: float, b: float) -> Activation:
 
 
 def _activations(node: Node, directions: int) -> list[list[Activation]]:
-    names = [text(name) for name in node.attribute("activations", ())]
+    names = list(node.attribute("activations", ()))
     names = names or _DEFAULTS[node.operator] * directions
     alphas = list(node.attribute("activation_alpha", ()))
     betas = list(node.attribute("activation_beta", ()))
@@ -95,7 +94,7 @@ def _recurrent(node: Node) -> list[Tensor]:
         state = zeros if given is None else given.transpose([1, 0, 2]) if by_batch else given
         states.append(state)
     functions = _activations(node, directions)
-    backwards = text(node.attribute("direction", "forward")) == "reverse"
+    backwards = str(node.attribute("direction", "forward")) == "reverse"
     sequences, finals = [], []
     for d in range(directions):
         order = range(steps)[::-1] if backwards or d else range(steps)
@@ -187,10 +186,8 @@ class _Layer:
         if self.peepholes is not None:
             i, forget = i + self.peepholes[0] * c, forget + self.peepholes[2] * c
         i = f(self._clip(i))
-        if self.node.attribute("input_forget", 0):
-            forget = 1 - i
-        else:
-            forget = f(self._clip(forget))
+        is_coupled = self.node.attribute("input_forget", 0)
+        forget = 1 - i if is_coupled else f(self._clip(forget))
         c = forget * c + i * g(self._clip(new))
         if self.peepholes is not None:
             o = o + self.peepholes[1] * c

@@ -71,7 +71,9 @@ def _mean(x: Tensor, axes: list[int]) -> Tensor:
     return elementwise("divide", tirx.truncdiv, x.dtype, x.sum(axes), x.like(count))
 
 
-def _in_floats(function: Callable[[Tensor, list[int]], Tensor]) -> Callable[[Tensor, list[int]], Tensor]:
+def _in_floats(
+    function: Callable[[Tensor, list[int]], Tensor],
+) -> Callable[[Tensor, list[int]], Tensor]:
     """Compute in double precision for integers, in single precision for less."""
 
     def compute(x: Tensor, axes: list[int]) -> Tensor:
@@ -92,23 +94,23 @@ def _l2(x: Tensor, axes: list[int]) -> Tensor:
     return sqrt((x * x).sum(axes))
 
 
+def _product(x: Tensor, axes: list[int]) -> Tensor:
+    wide = x.cast("float32") if x.dtype in SMALL_FLOATS else x
+    return emitted(op.prod(wide.expr, axes, True)).cast(x.dtype) if axes else x
+
+
 _REDUCTIONS: dict[str, tuple[Callable[[Tensor, list[int]], Tensor], Any]] = {
     "ReduceSum": (total, 0),
     "ReduceMean": (_mean, math.nan),
     "ReduceMax": (lambda x, axes: extreme(x, axes, True), -math.inf),
     "ReduceMin": (lambda x, axes: extreme(x, axes, False), math.inf),
-    "ReduceProd": (lambda x, axes: _product(x, axes), 1),
+    "ReduceProd": (_product, 1),
     "ReduceL1": (lambda x, axes: total(absolute(x), axes), 0),
     "ReduceL2": (_in_floats(_l2), 0),
     "ReduceSumSquare": (lambda x, axes: total(x * x, axes), 0),
     "ReduceLogSum": (_in_floats(lambda x, axes: log(x.sum(axes))), -math.inf),
     "ReduceLogSumExp": (_in_floats(_log_sum_exp), -math.inf),
 }
-
-
-def _product(x: Tensor, axes: list[int]) -> Tensor:
-    wide = x.cast("float32") if x.dtype in SMALL_FLOATS else x
-    return emitted(op.prod(wide.expr, axes, True)).cast(x.dtype) if axes else x
 
 
 def _reduce(node: Node) -> Tensor:

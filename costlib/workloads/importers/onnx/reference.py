@@ -58,7 +58,9 @@ class OnnxReference:
             try:
                 return run(feeds)
             except Exception as error:
-                raise CostlibError(f"{self.name} cannot run the model: {quoted(error, 0)}") from None
+                raise CostlibError(
+                    f"{self.name} cannot run the model: {quoted(error, 0)}"
+                ) from None
 
         return call
 
@@ -83,9 +85,7 @@ class OnnxReference:
         if self.path is None or self.model.ByteSize() < _LARGEST:
             source = self.model.SerializeToString()
         try:
-            return onnxruntime.InferenceSession(
-                source, options, providers=["CPUExecutionProvider"]
-            )
+            return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
         except Exception:
             return None
 

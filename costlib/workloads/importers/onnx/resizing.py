@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from costlib.tvm_compat import te
-from costlib.workloads.importers.onnx.convolution import text
 from costlib.workloads.importers.onnx.moving import taken
 from costlib.workloads.importers.onnx.node import Node, Refused, converts
 from costlib.workloads.importers.onnx.tensors import SMALL_FLOATS, Tensor, computed, constant, where
@@ -33,21 +32,19 @@ class _Method:
     @classmethod
     def of(cls, node: Node) -> _Method:
         default = "half_pixel" if node.opset >= 11 else "asymmetric"
-        mode = text(node.attribute("mode", "nearest"))
+        mode = str(node.attribute("mode", "nearest"))
         before = node.operator == "Upsample" or node.opset < 11
         return cls(
             {"bilinear": "linear", "trilinear": "linear"}.get(mode, mode),
-            text(node.attribute("coordinate_transformation_mode", default)),
-            text(node.attribute("nearest_mode", "floor" if before else "round_prefer_floor")),
+            str(node.attribute("coordinate_transformation_mode", default)),
+            str(node.attribute("nearest_mode", "floor" if before else "round_prefer_floor")),
             node.attribute("cubic_coeff_a", -0.75),
             bool(node.attribute("antialias", 0)),
             bool(node.attribute("exclude_outside", 0)),
             node.attribute("extrapolation_value", 0.0),
         )
 
-    def places(
-        self, extent: int, size: int, scale: Any, roi: tuple[float, float]
-    ) -> np.ndarray:
+    def places(self, extent: int, size: int, scale: Any, roi: tuple[float, float]) -> np.ndarray:
         """Return where each place of the output is in the input, rounded as ONNX Runtime does."""
         x = np.arange(size, dtype=np.float32)
         scale = np.float32(scale)
@@ -150,10 +147,12 @@ def _target(node: Node, x: Tensor, axes: Sequence[int]) -> tuple[list[float], li
         given = node.get(index)
         scales = [] if given is None or not given.size else node.known(index, "scale").tolist()
     if scales:
-        return scales, [math.floor(np.float32(n) * np.float32(s)) for n, s in zip(extents, scales, strict=True)]
+        return scales, [
+            math.floor(np.float32(n) * np.float32(s)) for n, s in zip(extents, scales, strict=True)
+        ]
     sizes = node.ints(3, "size")
     scales = [size / n for size, n in zip(sizes, extents, strict=True)]
-    policy = text(node.attribute("keep_aspect_ratio_policy", "stretch"))
+    policy = str(node.attribute("keep_aspect_ratio_policy", "stretch"))
     if policy != "stretch":
         scale = min(scales) if policy == "not_larger" else max(scales)
         scales = [scale] * len(scales)
@@ -180,6 +179,4 @@ def _weighted(x: Tensor, axis: int, at: np.ndarray, weights: np.ndarray) -> Tens
         k = te.reduce_axis((0, count), name="k")
         return te.sum(term(k), axis=k)
 
-    return computed(
-        "resize", shape, element, x, constant(at), constant(weights.astype(dtype))
-    )
+    return computed("resize", shape, element, x, constant(at), constant(weights.astype(dtype)))

@@ -9,9 +9,14 @@ from typing import Any
 import numpy as np
 
 from costlib.tvm_compat import te, tirx
-from costlib.workloads.importers.onnx.convolution import text
 from costlib.workloads.importers.onnx.node import Node, Refused, converts
-from costlib.workloads.importers.onnx.tensors import SMALL_FLOATS, Tensor, computed, constant, matmul
+from costlib.workloads.importers.onnx.tensors import (
+    SMALL_FLOATS,
+    Tensor,
+    computed,
+    constant,
+    matmul,
+)
 
 _CUBIC = -0.75
 
@@ -19,9 +24,9 @@ _CUBIC = -0.75
 @converts("GridSample")
 def _grid_sample(node: Node) -> Tensor:
     x, grid = node[0], node[1]
-    mode = text(node.attribute("mode", "linear"))
+    mode = str(node.attribute("mode", "linear"))
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
-    padding = text(node.attribute("padding_mode", "zeros"))
+    padding = str(node.attribute("padding_mode", "zeros"))
     aligned = bool(node.attribute("align_corners", 0))
     wide = x.cast("float32") if x.dtype in SMALL_FLOATS or not x.is_float else x
     grid = grid.cast(wide.dtype)
@@ -132,9 +137,9 @@ def _roi_align(node: Node) -> Tensor:
     x, rois, batch = node[0], node[1], node[2].cast("int64")
     height, width = node.attribute("output_height", 1), node.attribute("output_width", 1)
     ratio, scale = node.attribute("sampling_ratio", 0), node.attribute("spatial_scale", 1.0)
-    is_max = text(node.attribute("mode", "avg")) == "max"
+    is_max = str(node.attribute("mode", "avg")) == "max"
     default = "half_pixel" if node.opset >= 16 else "output_half_pixel"
-    half = text(node.attribute("coordinate_transformation_mode", default)) == "half_pixel"
+    half = str(node.attribute("coordinate_transformation_mode", default)) == "half_pixel"
     if ratio == 0:
         raise Refused("with sampling_ratio=0 reads as many places as the data say; set it to 2")
     if is_max:

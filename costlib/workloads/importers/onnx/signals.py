@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from costlib.workloads.importers.onnx.moving import padded, taken
+from costlib.workloads.importers.onnx.moving import taken
 from costlib.workloads.importers.onnx.node import Node, Refused, converts
+from costlib.workloads.importers.onnx.padding import padded
 from costlib.workloads.importers.onnx.tensors import Tensor, constant, matmul, stacked
 
 

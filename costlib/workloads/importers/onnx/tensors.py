@@ -236,9 +236,7 @@ def computed(
         return te.compute(shape, lambda *indices: element(*tensors, *indices), name=name)
 
     # `emit_te` cannot tell a function of constants alone from one without arguments.
-    return Tensor(
-        builder.emit_te(compute, *(x.expr for x in inputs), primfunc_name_hint=name)
-    )
+    return Tensor(builder.emit_te(compute, *(x.expr for x in inputs), primfunc_name_hint=name))
 
 
 def numpy_dtype(dtype: str) -> Any:
