@@ -35,7 +35,8 @@ def _elu(node: Node) -> Tensor:
 def _selu(node: Node) -> Tensor:
     x, gamma = node[0], node.attribute("gamma", 1.05070102214813232421875)
     alpha = node.attribute("alpha", 1.67326319217681884765625)
-    return where(x > 0, x, (exp(minimum(x, 0)) - 1) * alpha) * gamma
+    negative = (exp(minimum(x, 0)) - 1) * alpha
+    return where(x > 0, x, negative) * float(gamma)
 
 
 @converts("Celu")

@@ -25,7 +25,7 @@ DTYPES = {
 def dtype_of(code: int) -> str:
     """Return the dtype of ONNX's code for it, if programs can compute with it."""
     name = onnx.TensorProto.DataType.Name(code).lower()
-    dtype = {"float": "float32", "double": "float64"}.get(name, name)
+    dtype: str = {"float": "float32", "double": "float64"}.get(name, name)
     if dtype not in DTYPES:
         raise Refused(f"computes with {name}, which is not supported; use float or integers")
     return dtype

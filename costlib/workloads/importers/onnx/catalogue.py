@@ -69,6 +69,8 @@ def lacking(
 def explained(operator: str) -> str:
     """Return the name of an operator, and what to write instead, if that is known."""
     hint = _HINTS.get(operator)
+    if operator.startswith("com.microsoft.nchwc."):
+        hint = "for one processor; let ONNX Runtime save the model with ORT_ENABLE_EXTENDED"
     return f"{operator} ({hint})" if hint else operator
 
 

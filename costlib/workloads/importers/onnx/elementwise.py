@@ -91,8 +91,10 @@ _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "Tanh": tanh,
 }
 
-for _name, _function in _FUNCTIONS.items():
-    CONVERTERS["", _name] = lambda node, function=_function: function(node[0])
+
+@converts(*_FUNCTIONS)
+def _unary(node: Node) -> Tensor:
+    return _FUNCTIONS[node.operator](node[0])
 
 
 @converts("Identity")

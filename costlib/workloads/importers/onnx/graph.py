@@ -13,6 +13,7 @@ from costlib.errors import quoted
 from costlib.workloads.importers.onnx import control
 from costlib.workloads.importers.onnx.casting import DTYPES
 from costlib.workloads.importers.onnx.folding import (
+    FOLDED,
     MOST_FOLDED,
     attribute_values,
     elements,
@@ -75,7 +76,7 @@ class Walker:
     def inner(self, graph: onnx.GraphProto, scope: Scope, inputs: Iterable[Value]) -> list[Value]:
         """Import the body of a control-flow operator, which sees what is around it."""
         names = [value.name for value in graph.input]
-        return self.graph(graph, ChainMap(dict(zip(names, inputs, strict=True)), scope))  # type: ignore[arg-type]
+        return self.graph(graph, ChainMap(dict(zip(names, inputs, strict=True)), scope))
 
     def nodes(self, nodes: Iterable[onnx.NodeProto], scope: Scope) -> None:
         """Import nodes; their outputs are put into the scope."""
@@ -123,11 +124,13 @@ class Walker:
     ) -> list[Value]:
         arrays = [value.array if isinstance(value, Tensor) else None for value in values]
         is_known = all(a is not None or v is None for a, v in zip(arrays, values, strict=True))
-        if is_known and size <= MOST_FOLDED:
-            results = folded(proto, arrays, self.opsets)
-            if results is not None:
-                return [constant(result) for result in results]
         converter = CONVERTERS.get((domain, proto.op_type))
+        if is_known and size <= MOST_FOLDED and proto.op_type in FOLDED and not domain:
+            try:
+                return [constant(result) for result in folded(proto, arrays, self.opsets)]
+            except Refused:
+                if converter is None:
+                    raise
         if converter is None:
             return self._by_schema(proto, values, domain)
         _check_dtypes(values)

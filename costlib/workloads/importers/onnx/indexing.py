@@ -157,7 +157,7 @@ def _arg_extreme(node: Node) -> Tensor:
     function = op.argmax if node.operator == "ArgMax" else op.argmin
     if node.attribute("select_last_index", 0):
         back = emitted(function(flipped(x, axis).expr, axis, keepdims)).cast("int64")
-        return x.shape[axis] - 1 - back
+        return back.like(x.shape[axis] - 1) - back
     return emitted(function(x.expr, axis, keepdims)).cast("int64")
 
 

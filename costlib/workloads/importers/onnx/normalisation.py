@@ -37,7 +37,8 @@ def _mean(x: Tensor, axes: list[int]) -> Tensor:
         return te.sum(data[read] - start[indices], axis=list(inner.values()))
 
     total = computed("sum_of_differences", first.shape, element, x, first)
-    return total * (1.0 / math.prod(x.shape[axis] for axis in axes)) + first
+    share: float = 1.0 / math.prod(x.shape[axis] for axis in axes)
+    return total * share + first
 
 
 def standardised(x: Tensor, axes: list[int], epsilon: float) -> tuple[Tensor, Tensor, Tensor]:

@@ -22,7 +22,7 @@ def _pad(node: Node) -> Tensor:
         value = x.like(node.attribute("value", 0.0))
     else:
         given = node.ints(1, "width of padding")
-        axes = range(x.ndim)
+        axes = list(range(x.ndim))
         if node.get(3) is not None:
             axes = [x.axis(axis) for axis in node.ints(3, "list of axes")]
         for i, axis in enumerate(axes):

@@ -117,7 +117,12 @@ def _without_nan(x: Tensor) -> Tensor:
     """Let NaN never be the largest, as in ONNX Runtime."""
     if not x.is_float:
         return x
-    return where(is_nan(x), float(ml_dtypes.finfo(numpy_dtype(x.dtype)).min), x)
+    return where(is_nan(x), _lowest(x), x)
+
+
+def _lowest(x: Tensor) -> float:
+    finfo: Any = ml_dtypes.finfo
+    return float(finfo(numpy_dtype(x.dtype)).min)
 
 
 def _places_of(node: Node, x: Tensor, pooled: Tensor, windows: _Windows) -> Tensor:

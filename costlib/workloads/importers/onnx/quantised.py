@@ -9,7 +9,7 @@ import numpy as np
 from costlib.workloads.importers.onnx.casting import dtype_of
 from costlib.workloads.importers.onnx.convolution import convolved
 from costlib.workloads.importers.onnx.elementwise import is_nan
-from costlib.workloads.importers.onnx.node import MICROSOFT, Node, Refused, converts
+from costlib.workloads.importers.onnx.node import CONVERTERS, MICROSOFT, Node, Refused, converts
 from costlib.workloads.importers.onnx.pooling import average_pool
 from costlib.workloads.importers.onnx.reductions import extreme
 from costlib.workloads.importers.onnx.tensors import (
@@ -24,7 +24,7 @@ from costlib.workloads.importers.onnx.tensors import (
     where,
 )
 
-_round = unary(op.round)
+_round: Callable[[Tensor], Tensor] = unary(op.round)
 _EXACT = 1 << 24
 
 
@@ -194,6 +194,28 @@ def _q_linear_average_pool(node: Node) -> Tensor:
     x = dequantised(node[0], node[1], node.get(2))
     pooled = average_pool(Node("AveragePool", "", 19, (x,), node.attributes))
     return quantised(pooled, node[3], node.get(4), node[0].dtype)
+
+
+@converts("QLinearSoftmax", domain=MICROSOFT)
+def _q_linear_softmax(node: Node) -> Tensor:
+    x = dequantised(node[0], node[1], node.get(2))
+    version = node.attribute("opset", 13)
+    given = Node("Softmax", "", version, (x,), {"axis": node.attribute("axis", -1)})
+    result: Tensor = CONVERTERS["", "Softmax"](given)
+    return quantised(result, node[3], node.get(4), node[0].dtype)
+
+
+@converts("QGemm", domain=MICROSOFT)
+def _q_gemm(node: Node) -> Tensor:
+    a, b = node[0], node[3]
+    a = a.swap() if node.attribute("transA", 0) else a
+    b = b.swap() if node.attribute("transB", 0) else b
+    product = _integer_product(_centred(a, node.get(2)), _centred(b, node.get(5), -1))
+    product = product if node.get(6) is None else product + node[6]
+    result = product.cast("float32") * (node[1] * node[4] * node.attribute("alpha", 1.0))
+    if node.get(7) is None:
+        return result
+    return quantised(result, node[7], node.get(8), node[0].dtype)
 
 
 @converts("QLinearConcat", domain=MICROSOFT)

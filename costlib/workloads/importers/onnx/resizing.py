@@ -46,8 +46,10 @@ class _Method:
 
     def places(self, extent: int, size: int, scale: Any, roi: tuple[float, float]) -> np.ndarray:
         """Return where each place of the output is in the input, rounded as ONNX Runtime does."""
-        x = np.arange(size, dtype=np.float32)
-        scale = np.float32(scale)
+        return np.asarray(self._places(np.arange(size, dtype=np.float32), extent, scale, roi))
+
+    def _places(self, x: Any, extent: int, scale: Any, roi: tuple[float, float]) -> Any:
+        size, scale = len(x), np.float32(scale)
         match self.transformation:
             case "align_corners":
                 return x * (extent - 1) / (size - 1) if size > 1 else 0 * x
@@ -71,13 +73,16 @@ class _Method:
 
     def nearest(self, places: np.ndarray, extent: int) -> np.ndarray:
         """Round places to whole ones of the input."""
-        rounded = {
-            "floor": np.floor,
-            "ceil": np.ceil,
-            "round_prefer_floor": lambda x: np.ceil(x - 0.5),
-            "round_prefer_ceil": lambda x: np.floor(x + 0.5),
-        }[self.rounding](places)
-        return np.clip(rounded, 0, extent - 1).astype(np.int64)
+        match self.rounding:
+            case "floor":
+                rounded = np.floor(places)
+            case "ceil":
+                rounded = np.ceil(places)
+            case "round_prefer_ceil":
+                rounded = np.floor(places + 0.5)
+            case _:
+                rounded = np.ceil(places - 0.5)
+        return np.asarray(np.clip(rounded, 0, extent - 1).astype(np.int64))
 
     def taps(self, places: np.ndarray, extent: int, scale: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the places of the input that each one of the output is made of, and weights."""

@@ -166,16 +166,16 @@ class Tensor:
         return _binary(op.divide, self, other)
 
     def __radd__(self, other: Any) -> Tensor:
-        return self + other
+        return _binary(op.add, self, other)
 
     def __rsub__(self, other: Any) -> Tensor:
-        return self.like(other) - self
+        return _binary(op.subtract, self.like(other), self)
 
     def __rmul__(self, other: Any) -> Tensor:
-        return self * other
+        return _binary(op.multiply, self, other)
 
     def __rtruediv__(self, other: Any) -> Tensor:
-        return self.like(other) / self
+        return _binary(op.divide, self.like(other), self)
 
     def __neg__(self) -> Tensor:
         return emitted(op.negative(self.expr))
