@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -212,7 +213,8 @@ def _q_gemm(node: Node) -> Tensor:
     b = b.swap() if node.attribute("transB", 0) else b
     product = _integer_product(_centred(a, node.get(2)), _centred(b, node.get(5), -1))
     product = product if node.get(6) is None else product + node[6]
-    result = product.cast("float32") * (node[1] * node[4] * node.attribute("alpha", 1.0))
+    alpha: float = node.attribute("alpha", 1.0)
+    result = product.cast("float32") * (node[1] * node[4] * alpha)
     if node.get(7) is None:
         return result
     return quantised(result, node[7], node.get(8), node[0].dtype)
