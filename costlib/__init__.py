@@ -43,6 +43,8 @@ _EXPORTS = {
     "Task": "costlib.workloads.task",
     "TuneConfig": "costlib.tuning.config",
     "TuneResult": "costlib.tuning.result",
+    "Check": "costlib.tuning.check",
+    "check": "costlib.tuning.check",
     "collect": "costlib.collecting.collect",
     "collect_plan": "costlib.collecting.planned",
     "evaluate": "costlib.hub.evaluate",
@@ -86,6 +88,8 @@ if TYPE_CHECKING:
     from costlib.search.run_model import RunModelConfig as RunModelConfig
     from costlib.search.tasks.planning import PlanningConfig as PlanningConfig
     from costlib.search.tasks.relatives import RelativesConfig as RelativesConfig
+    from costlib.tuning.check import Check as Check
+    from costlib.tuning.check import check as check
     from costlib.tuning.compiled import CompiledNetwork as CompiledNetwork
     from costlib.tuning.config import TuneConfig as TuneConfig
     from costlib.tuning.result import TuneResult as TuneResult

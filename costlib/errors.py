@@ -100,5 +100,9 @@ class StorageError(CostlibError, OSError):
     exit_code = 4
 
 
+class DifferentNetworkError(CostlibError, ValueError):
+    """A compiled network computes something else than its original."""
+
+
 class MeasureError(CostlibError, RuntimeError):
     """The measuring process itself failed (a program that fails is a record, not an error)."""

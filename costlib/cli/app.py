@@ -9,6 +9,7 @@ import typer
 
 from costlib import __version__
 from costlib.cli import dataset
+from costlib.cli.check import check
 from costlib.cli.collect import collect, refine
 from costlib.cli.generate import generate
 from costlib.cli.logs import export, import_
@@ -32,8 +33,8 @@ app = typer.Typer(
 )
 app.add_typer(dataset.app, name="dataset")
 for command in (
-    doctor, hardware, tasks, collect, serve, import_, export, train, evaluate, models, publish,
-    generate, refine, tune, report,
+    doctor, hardware, tasks, check, collect, serve, import_, export, train, evaluate, models,
+    publish, generate, refine, tune, report,
 ):  # fmt: skip
     app.command(command.__name__.strip("_"))(command)
 

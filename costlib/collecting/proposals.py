@@ -176,7 +176,9 @@ def _families(state: TaskState, seed: int) -> Iterator[Draw]:
     rng = np.random.default_rng(seed)
     parents = (_random(state, seed), _elite_mutations(state, seed))
     for turn in itertools.count():
-        parent = next(parents[turn % 2])
+        parent = next(parents[turn % 2], None)
+        if parent is None:
+            return
         yield parent
         if parent.candidate.schedule is None:
             continue

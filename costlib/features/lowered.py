@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
+
 from costlib.arrays import Float32s
 from costlib.features.batch import FeatureBatch, concatenate, lowered_context
 from costlib.features.nest_features import describe_nests
@@ -13,6 +15,8 @@ from costlib.hardware import Hardware
 from costlib.tvm_compat import ms
 
 STORE_FEATURES = 164
+
+_NOTHING_KNOWN = np.zeros((1, STORE_FEATURES), "float32")
 
 
 def lowered_batch(
@@ -38,8 +42,16 @@ def lowered_batch(
 def extract_stores(context: Any, schedules: Sequence[Any]) -> list[Float32s]:
     """Return MetaSchedule's ``PerStoreFeature`` of each program, float32 `n_stores x 164`.
 
-    They are given as in :func:`lowered_batch`.
+    They are given as in :func:`lowered_batch`. A program that TVM cannot describe has one row of
+    zeros.
     """
     candidates = [ms.MeasureCandidate(schedule, []) for schedule in schedules]
-    arrays = ms.feature_extractor.PerStoreFeature().extract_from(context, candidates)
-    return [array.numpy().astype("float32") for array in arrays]
+    extractor = ms.feature_extractor.PerStoreFeature()
+    try:
+        arrays = extractor.extract_from(context, candidates)
+    except RuntimeError:
+        if len(schedules) == 1:
+            return [_NOTHING_KNOWN]
+        return [extract_stores(context, [schedule])[0] for schedule in schedules]
+    found = (array.numpy().astype("float32") for array in arrays)
+    return [stores if stores.size else _NOTHING_KNOWN for stores in found]

@@ -97,8 +97,8 @@ class CheckJob(FrozenStrict):
 class NetworkJob(FrozenStrict):
     """Call a compiled network's ``main`` for ``secs`` seconds and report its fastest call.
 
-    ``inputs`` is an ``.npz`` file with the arguments in order; with ``outputs``, the results
-    are written to such a file.
+    ``inputs`` is a file of :func:`costlib.arrays.save_arrays` with the arguments in order; with
+    ``outputs``, the results are written to such a file. Without ``secs`` it is called once.
     """
 
     kind: Literal["network"] = "network"

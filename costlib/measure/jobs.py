@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from costlib.arrays import Float32s
+from costlib.arrays import Float32s, Floats, load_arrays, save_arrays
 from costlib.hardware import make_target
 from costlib.measure.canary import Canary
 from costlib.measure.config import (
@@ -108,22 +108,28 @@ def check(job: CheckJob, device: Any) -> None:
         tvm.runtime.load_module(path)["main"](*arguments)
         results.append([argument.numpy() for argument in arguments])
     for expected, actual in zip(*results, strict=True):
-        scale = float(np.max(np.abs(expected), initial=0)) or 1.0
-        error = float(np.max(np.abs(expected.astype("float64") - actual), initial=0)) / scale
+        error = _difference(expected.astype("float64"), actual.astype("float64"))
         if not error <= RELATIVE_TOLERANCE:
             raise ValueError(f"output differs from the unscheduled program's by {error:.2e}")
+
+
+def _difference(expected: Floats, actual: Floats) -> float:
+    """Return the largest difference relative to the largest element; NaN is equal to NaN."""
+    same = (expected == actual) | (np.isnan(expected) & np.isnan(actual))
+    scale = float(np.max(np.abs(expected), initial=0, where=np.isfinite(expected))) or 1.0
+    with np.errstate(invalid="ignore"):
+        return float(np.max(np.abs(expected - actual), initial=0, where=~same)) / scale
 
 
 def run_network(job: NetworkJob, canary: Canary) -> Timing:
     """Time a compiled network: its fastest call."""
     machine = relax.VirtualMachine(tvm.runtime.load_module(job.path), tvm.cpu())
     main = machine["main"]
-    with np.load(job.inputs, allow_pickle=False) as arrays:
-        inputs = [tvm.runtime.tensor(arrays[name]) for name in arrays.files]
+    inputs = [tvm.runtime.tensor(array) for array in load_arrays(Path(job.inputs))]
     outputs = main(*inputs)
     if job.outputs is not None:
         results = [outputs] if hasattr(outputs, "numpy") else list(outputs)
-        np.savez(job.outputs, *[result.numpy() for result in results])
+        save_arrays(Path(job.outputs), [result.numpy() for result in results])
     before = canary.measure()
     secs = fastest_call(lambda: main(*inputs), job.secs)
     return _timing([_Repeat(secs, before, canary.measure())], raced=False)

@@ -110,7 +110,9 @@ def read_result(folder: Path) -> TuneResult:
 
 
 _NETWORKS = ("network", ">untuned", ">tuned", ">faster", ">PyTorch", ">difference of outputs")
-_TASKS = ("task", ">calls", ">trials", ">untuned", ">tuned", ">faster", ">GFLOP/s")
+_TASKS = (
+    "task", ">calls", ">trials", ">untuned", ">tuned", ">faster", ">GFLOP/s", "left as it is: why",
+)  # fmt: skip
 _ORIGINS = (
     "origin", ">trials", ">failed", ">became best", ">best at the end", ">median latency / best",
 )  # fmt: skip
@@ -136,6 +138,7 @@ def _task_row(task: TaskResult) -> list[str]:
         _ms(task.latency_after_s),
         _times(task.latency_before_s, task.latency_after_s),
         f"{task.gflops_per_s:.1f}" if task.gflops_per_s else "-",
+        task.left or "",
     ]
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from costlib.identity import content_id
+from costlib.space.derivation import Derivation, derived, postprocessed
 from costlib.space.program import Program, Sketch, fill_sketch, split_trace
-from costlib.tvm_compat import ms, tvm
+from costlib.tvm_compat import tvm
 from costlib.tvm_compat.api import mutate_trace, mutators, trace_from_json, trace_to_json
-from costlib.tvm_compat.quiet import stderr_silenced
 from costlib.workloads.task import Task
 
 TILE_DIRECTIONS = ("tile_spatial", "tile_reduction", "vectorize")
@@ -22,6 +22,9 @@ TILE_DIRECTIONS = ("tile_spatial", "tile_reduction", "vectorize")
 _TILE_MUTATOR = "tile_size"
 _MAX_SEED = 2**31 - 1
 _MAX_TRIES = 16
+_MAX_FAILED = 256
+"""Sketches in a row that cannot be filled in at random, before a task's are taken for hopeless."""
+
 _SPATIAL_LEVELS = 4
 """Multi-level tiling splits spatial loops into at least so many, reduction loops into fewer."""
 
@@ -39,26 +42,29 @@ class DesignSpace:
 
     def __init__(self, task: Task, num_threads: int = 1) -> None:
         self.task = task
-        self.context = ms.TuneContext(
-            mod=task.mod,
-            target=task.tvm_target(),
-            space_generator="post-order-apply",
-            search_strategy="evolutionary",
-            task_name=task.name,
-            num_threads=num_threads,
-            rand_state=1,
-        )
+        self._num_threads = num_threads
 
     @cached_property
-    def _traces(self) -> list[list[Any]]:
-        """The instructions of each sketch, with the annotations it starts from."""
-        with stderr_silenced():  # Pooling names rules that TVM does not have, and TVM warns.
-            schedules = self.context.generate_design_space()
-        return [trace_to_json(schedule.trace)[0] for schedule in schedules]
+    def _derivation(self) -> Derivation:
+        return derived(self.task)
+
+    @cached_property
+    def context(self) -> Any:
+        """The ``TuneContext`` with the rules and postprocessors that the task was derived with."""
+        return self._derivation.rules.context(self.task, self._num_threads)
+
+    @property
+    def left(self) -> str | None:
+        """Why the task has no design space and is left as TVM compiles it; ``None`` if it has."""
+        return self._derivation.left
+
+    @property
+    def _traces(self) -> Sequence[list[Any]]:
+        return self._derivation.traces
 
     @cached_property
     def sketches(self) -> list[Sketch]:
-        """The sketches that the schedule rules derive for this task."""
+        """The sketches that the schedule rules derive for this task; none if it is left alone."""
         return [split_trace(instructions, [])[0] for instructions in self._traces]
 
     @cached_property
@@ -80,7 +86,7 @@ class DesignSpace:
         )
 
     def sample(self, seed: int) -> Iterator[tuple[Program, Any]]:
-        """Draw random programs without end.
+        """Draw random programs; without end, unless hardly any can be made.
 
         Parameters
         ----------
@@ -102,10 +108,16 @@ class DesignSpace:
 
     def _drawn(self, seed: int) -> Iterator[tuple[Program, Any]]:
         rng = np.random.default_rng(seed)
-        while True:
-            instructions = self._traces[rng.integers(len(self._traces))]
+        failed = 0
+        while self._traces and failed < _MAX_FAILED:
+            instructions = self._traces[int(rng.integers(len(self._traces)))]
             schedule = self._schedule(int(rng.integers(1, _MAX_SEED)))
-            trace_from_json(instructions, [], schedule)
+            try:
+                trace_from_json(instructions, [], schedule)
+            except Exception:
+                failed += 1
+                continue
+            failed = 0
             yield self._program(*trace_to_json(schedule.trace)), schedule
 
     def lower(self, program: Program, sketch: Sketch | None = None) -> Any | None:
@@ -130,7 +142,7 @@ class DesignSpace:
         schedule = self._untouched.copy()
         try:
             trace_from_json(*fill_sketch(sketch, program.decisions), schedule)
-        except (RuntimeError, ValueError, TypeError):
+        except Exception:
             return None
         return schedule if sketch.is_final else self._postprocessed(schedule)
 
@@ -138,7 +150,7 @@ class DesignSpace:
         """Replay programs, several at once; each as :meth:`lower` does."""
         if not programs:
             return []
-        with ThreadPoolExecutor(min(self.context.num_threads, len(programs))) as threads:
+        with ThreadPoolExecutor(min(self._num_threads, len(programs))) as threads:
             return list(threads.map(self.lower, programs))
 
     def mutate(
@@ -174,7 +186,10 @@ class DesignSpace:
         trace_from_json(*fill_sketch(sketch, program.decisions), schedule)
         mutator, _ = available[name]
         for _ in range(1 if direction is None else _MAX_TRIES):
-            trace = mutate_trace(mutator, schedule.trace, int(rng.integers(1, _MAX_SEED)))
+            try:
+                trace = mutate_trace(mutator, schedule.trace, int(rng.integers(1, _MAX_SEED)))
+            except Exception:  # A mutator that fails has nothing to change.
+                return None
             if trace is None:
                 return None
             child = self._program(*trace_to_json(trace))
@@ -218,9 +233,7 @@ class DesignSpace:
         return tvm.s_tir.Schedule(self.task.mod, seed=seed, error_render_level="none")
 
     def _postprocessed(self, schedule: Any) -> Any | None:
-        schedule.enter_postproc()
-        postprocessors = self.context.space_generator.postprocs
-        return schedule if all(p.apply(schedule) for p in postprocessors) else None
+        return postprocessed(self.context, schedule)
 
 
 def _direction(mutator: str, sketch: Sketch, parent: Program, child: Program) -> str:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from costlib.arrays import save_arrays
 from costlib.errors import MeasureError
 from costlib.frozen import Frozen
 from costlib.measure.config import NetworkJob
 from costlib.measure.jobs import fastest_call
 from costlib.measure.measurer import Measurer
-from costlib.workloads import Network
+from costlib.workloads import Network, TorchReference
+from costlib.workloads.agreement import OutputAgreement
 
 _TURNS = 7
 _TURN_SECS = 0.3
@@ -29,24 +30,33 @@ class Comparison(Frozen):
         Seconds of one call, untuned, tuned, and PyTorch's on the same inputs (``None`` for a
         network that did not come from PyTorch, or
         runs on another machine): medians over turns, each turn's fastest call.
-    max_abs_error
-        Largest absolute difference between the tuned network's output and PyTorch's, or the
-        untuned network's where there is no PyTorch version.
-    max_abs_output
-        Largest absolute value of the output, to compare the error with.
+    original
+        What the outputs are compared with.
+    outputs
+        The tuned network's outputs beside the original's.
+    max_abs_error, max_abs_output
+        Their largest difference, and the original's largest element.
     """
 
     latency_before_s: float
     latency_after_s: float
     pytorch_latency_s: float | None
+    original: str = "PyTorch"
+    outputs: tuple[OutputAgreement, ...] = ()
     max_abs_error: float
     max_abs_output: float
 
 
 def compare(
-    network: Network, untuned: Path, tuned: Path, measurer: Measurer, seed: int
+    network: Network,
+    untuned: Path,
+    tuned: Path,
+    measurer: Measurer,
+    original: str,
+    inputs: Sequence[np.ndarray],
+    outputs: Sequence[OutputAgreement],
 ) -> Comparison:
-    """Run both libraries and PyTorch on the same random inputs, taking turns.
+    """Time both libraries and PyTorch on the same inputs, taking turns.
 
     The libraries run in a process of their own: TVM pins the threads of a process to cores,
     which would slow PyTorch down a hundredfold.
@@ -59,58 +69,40 @@ def compare(
         The libraries.
     measurer
         Runs them.
-    seed
-        Seed of the inputs.
+    original, inputs, outputs
+        What the tuned network's outputs were compared with, on which inputs, and how they agree.
 
     Raises
     ------
     MeasureError
         A library crashed or took too long.
     """
-    inputs = network.random_inputs(seed)
     reference = network.reference
     turns: dict[str, list[float]] = {"untuned": [], "tuned": [], "pytorch": []}
     with tempfile.TemporaryDirectory(prefix="costlib-") as name:
-        folder = Path(name)
-        np.savez(folder / "inputs.npz", *inputs)
-        for turn in range(_TURNS):
+        file = Path(name) / "inputs"
+        save_arrays(file, [*inputs, *network.state])
+        for _ in range(_TURNS):
             for label, library in (("untuned", untuned), ("tuned", tuned)):
-                outputs = folder / f"{label}.npz" if turn == 0 else None
-                turns[label].append(_turn(measurer, library, folder / "inputs.npz", outputs))
-            if reference is not None and measurer.devices is None:
+                turns[label].append(_turn(measurer, library, file))
+            if isinstance(reference, TorchReference) and measurer.devices is None:
                 call = reference.timed(inputs)
                 call()
                 turns["pytorch"].append(fastest_call(call, _TURN_SECS))
-        actual = _load(folder / "tuned.npz")
-        expected = _load(folder / "untuned.npz") if reference is None else reference(inputs)
-    pairs = list(zip(actual, expected, strict=True))
     return Comparison(
         latency_before_s=float(np.median(turns["untuned"])),
         latency_after_s=float(np.median(turns["tuned"])),
         pytorch_latency_s=float(np.median(turns["pytorch"])) if turns["pytorch"] else None,
-        max_abs_error=max(_largest(a.astype("float64") - e) for a, e in pairs),
-        max_abs_output=max(_largest(e) for _, e in pairs),
+        original=original,
+        outputs=tuple(outputs),
+        max_abs_error=max((output.max_abs_error or 0.0 for output in outputs), default=0.0),
+        max_abs_output=max((output.max_abs_output or 0.0 for output in outputs), default=0.0),
     )
 
 
-def _turn(measurer: Measurer, library: Path, inputs: Path, outputs: Path | None) -> float:
-    job = NetworkJob(
-        path=str(library),
-        inputs=str(inputs),
-        outputs=None if outputs is None else str(outputs),
-        secs=_TURN_SECS,
-    )
+def _turn(measurer: Measurer, library: Path, inputs: Path) -> float:
+    job = NetworkJob(path=str(library), inputs=str(inputs), secs=_TURN_SECS)
     outcome = measurer.run_job(job)
     if outcome.timing is None:
         raise MeasureError(f"the compiled network {library} does not run: {outcome.error}")
     return outcome.timing.run_secs[0]
-
-
-def _load(file: Path) -> Sequence[np.ndarray]:
-    with np.load(file, allow_pickle=False) as arrays:
-        return [arrays[name] for name in arrays.files]
-
-
-def _largest(array: np.ndarray) -> float:
-    largest = float(np.max(np.abs(array), initial=0))
-    return math.inf if math.isnan(largest) else largest

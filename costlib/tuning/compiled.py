@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,6 +14,8 @@ from costlib.hardware import Hardware
 from costlib.tvm_compat import relax, tvm
 from costlib.tvm_compat.api import compile_network
 from costlib.tvm_compat.quiet import stderr_silenced
+from costlib.workloads.interface import signature_of, state_of
+from costlib.workloads.signature import Signature, TensorSpec
 
 
 class CompiledNetwork:
@@ -23,13 +26,26 @@ class CompiledNetwork:
         network = CompiledNetwork.load("runs/bert_tiny/network.so")
         outputs = network(token_ids)
 
+    It takes what the original takes and returns what that returns: nests of tuples, lists and
+    dicts. Tensors may be PyTorch's, numpy's, or anything that speaks DLPack; if any of them is
+    PyTorch's, so are the results, else numpy's. What the original keeps from call to call, such as
+    a cache of keys and values, is kept here.
+
     The library is a plain TVM one: ``tvm.relax.VirtualMachine`` runs it where costlib is not
     installed.
+
+    Attributes
+    ----------
+    signature
+        What it takes and returns.
     """
 
     def __init__(self, module: Any) -> None:
         self._module = module
         self._machine = relax.VirtualMachine(module, tvm.cpu())
+        self.signature: Signature | None = signature_of(self._machine)
+        self._state: list[Any] = []
+        self.reset()
 
     @classmethod
     def build(cls, prepared: Any, hardware: Hardware, database: Any | None = None) -> Self:
@@ -68,9 +84,85 @@ class CompiledNetwork:
         with storage_errors(Path(path)), stderr_silenced():
             self._module.export_library(str(path))
 
-    def __call__(self, *inputs: Any) -> list[np.ndarray]:
-        """Run the network on arrays; return its outputs."""
-        outputs = self._machine["main"](*(tvm.runtime.tensor(np.asarray(i)) for i in inputs))
-        if not hasattr(outputs, "numpy"):
-            return [output.numpy() for output in outputs]
-        return [outputs.numpy()]
+    def reset(self) -> None:
+        """Forget what earlier calls left behind."""
+        if self.signature is not None and self.signature.state:
+            self._state = state_of(self._machine)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the network.
+
+        Raises
+        ------
+        InputError
+            The arguments are not what the network takes.
+        """
+        if self.signature is None:
+            arrays = [tvm.runtime.tensor(np.asarray(array)) for array in args]
+            return [output.numpy() for output in self._outputs(arrays)]
+        given = self.signature.flatten(args, kwargs)
+        tensors = [
+            _tensor(spec, value) for spec, value in zip(self.signature.inputs, given, strict=True)
+        ]
+        outputs = self._outputs([*tensors, *self._state])
+        count = len(self.signature.outputs)
+        self._state = outputs[count:]
+        returned = _to_torch if any(_is_torch(value) for value in given) else _to_numpy
+        kept = {id(tensor) for tensor in self._state}
+        return self.signature.unflatten(
+            [returned(_copied(one) if id(one) in kept else one) for one in outputs[:count]]
+        )
+
+    def _outputs(self, tensors: Sequence[Any]) -> list[Any]:
+        outputs = self._machine["main"](*tensors)
+        return [outputs] if hasattr(outputs, "numpy") else list(outputs)
+
+
+def _is_torch(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] == "torch"
+
+
+def _tensor(spec: TensorSpec, value: Any) -> Any:
+    """Return a TVM tensor of a value, which shares its memory if that is possible."""
+    if _is_torch(value):
+        value = value.detach().cpu().contiguous()
+        dtype, shape = str(value.dtype).removeprefix("torch."), tuple(value.shape)
+    else:
+        if not hasattr(value, "dtype"):
+            value = np.asarray(value, spec.dtype)
+        elif not isinstance(value, np.ndarray):
+            value = np.from_dlpack(value) if hasattr(value, "__dlpack__") else np.asarray(value)
+        dtype, shape = value.dtype.name, value.shape
+    if (dtype, shape) != (spec.dtype, spec.shape):
+        given = TensorSpec(name=spec.name, dtype=dtype, shape=shape)
+        raise InputError(f"the network takes {spec}; given was {given}")
+    try:
+        return tvm.runtime.from_dlpack(value)
+    except (RuntimeError, BufferError, TypeError, ValueError):
+        return tvm.runtime.tensor(_numpy(value))
+
+
+def _numpy(value: Any) -> np.ndarray:
+    if _is_torch(value):
+        from costlib.workloads.torch_arrays import to_numpy
+
+        value = to_numpy(value)
+    return np.array(value, order="C")
+
+
+def _copied(tensor: Any) -> Any:
+    return tvm.runtime.tensor(tensor.numpy())
+
+
+def _to_numpy(tensor: Any) -> np.ndarray:
+    try:
+        return np.from_dlpack(tensor)
+    except (RuntimeError, BufferError, TypeError, ValueError):
+        array: np.ndarray = tensor.numpy()
+        return array
+
+
+def _to_torch(tensor: Any) -> Any:
+    import torch
+
+    return torch.from_dlpack(tensor)

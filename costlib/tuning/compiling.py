@@ -2,62 +2,158 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from costlib.errors import DifferentNetworkError
 from costlib.hardware import Hardware
 from costlib.measure.measurer import Measurer
 from costlib.tuning.comparison import compare
 from costlib.tuning.compiled import CompiledNetwork
+from costlib.tuning.database import only
 from costlib.tuning.networks import NetworkSet
+from costlib.tuning.originals import Original, faults_of
 from costlib.tuning.result import NetworkResult
+from costlib.workloads.task import Task
+
+_log = logging.getLogger(__name__)
 
 
-def compile_networks(
-    networks: NetworkSet,
-    latency_s: Sequence[float],
-    out: Path,
-    database: Any,
-    hardware: Hardware,
-    measurer: Measurer,
-    seed: int,
-    report: Callable[[str], None],
-) -> list[NetworkResult]:
-    """Compile the fastest version of each network and compare it with what it was before.
-
-    That is: with the network as it was given, untuned, and with PyTorch.
+class Compiler:
+    """Compiles the networks of a run, untuned before it, tuned after it, and compares them.
 
     Parameters
     ----------
     networks
         The networks, perhaps in several layouts each.
-    latency_s
-        Best seconds of each task.
-    out
-        Where the libraries go.
-    database
-        The best programs, see :func:`costlib.tuning.database.write_database`.
     hardware, measurer
         What to compile for, and what runs it.
-    seed
-        Of the inputs.
     report
         Told what is being done.
     """
-    compared = []
-    untuned = measurer.server.folder / "untuned-network.so"
-    sources = len(set(networks.source_of))
-    for number in networks.fastest(latency_s):
-        network, given = networks.networks[number], networks.given(number)
-        library = out / library_name(networks.networks[given].name, sources)
-        report(f"compiling {network.name}")
-        CompiledNetwork.build(networks.prepared[given], hardware).save(untuned)
-        CompiledNetwork.build(networks.prepared[number], hardware, database).save(library)
-        report(f"comparing {network.name}")
-        figures = compare(network, untuned, library, measurer, seed).model_dump()
-        compared.append(NetworkResult(network=network.name, library=str(library), **figures))
-    return compared
+
+    def __init__(
+        self,
+        networks: NetworkSet,
+        hardware: Hardware,
+        measurer: Measurer,
+        report: Callable[[str], None],
+    ) -> None:
+        self._networks = networks
+        self._hardware = hardware
+        self._measurer = measurer
+        self._report = report
+        self._originals: dict[int, Original] = {}
+
+    def compare_untuned(self, *, allow_different: bool) -> None:
+        """Compare each network as it was given, untuned, with its original.
+
+        Raises
+        ------
+        DifferentNetworkError
+            One of them computes something else, and that is not allowed.
+        """
+        versions = range(len(self._networks.networks))
+        for number in sorted({self._networks.given(version) for version in versions}):
+            network = self._networks.networks[number]
+            self._report(f"comparing {network.name} with its original")
+            library = self._untuned(number)
+            CompiledNetwork.build(self._networks.prepared[number], self._hardware).save(library)
+            original = Original(network, library, self._measurer)
+            self._originals[number] = original
+            if original.faults and not allow_different:
+                raise DifferentNetworkError(
+                    f"{network.name} computes something else than {original.name}: "
+                    f"{'; '.join(original.faults)}; --allow-different tunes it all the same"
+                )
+
+    def compile_tuned(
+        self, latency_s: Sequence[float], out: Path, database: Any
+    ) -> tuple[list[NetworkResult], set[str]]:
+        """Compile the fastest version of each network and compare it with what it was before.
+
+        That is: with the network as it was given, untuned, and with its original.
+
+        Parameters
+        ----------
+        latency_s
+            Best seconds of each task.
+        out
+            Where the libraries go.
+        database
+            The best programs, see :func:`costlib.tuning.database.write_database`.
+
+        Returns
+        -------
+        results, wrong
+            The second: workload ids of tasks that are left as they are, because with a program of
+            theirs a network computes something else.
+
+        Raises
+        ------
+        DifferentNetworkError
+            A network computes something else, and no program is to blame.
+        """
+        results: list[NetworkResult] = []
+        wrong: set[str] = set()
+        sources = len(set(self._networks.source_of))
+        for number in self._networks.fastest(latency_s):
+            given = self._networks.given(number)
+            network, original = self._networks.networks[number], self._originals[given]
+            library = out / library_name(self._networks.networks[given].name, sources)
+            self._report(f"compiling {network.name}")
+            self._build(number, database, library)
+            self._report(f"comparing {network.name}")
+            outputs = original.compare(library, self._measurer)
+            if faults_of(outputs) and not original.faults:
+                blamed = self._blamed(number, database, library, original)
+                for task in blamed:
+                    _log.warning("%s computes something else once tuned; it is left", task.name)
+                wrong |= {task.workload_id for task in blamed}
+                kept = [t for t in self._networks.tasks if t.workload_id not in wrong]
+                self._build(number, only(database, kept), library)
+                outputs = original.compare(library, self._measurer)
+                if faults := faults_of(outputs):
+                    raise DifferentNetworkError(
+                        f"{network.name} computes something else than {original.name}: "
+                        f"{'; '.join(faults)}"
+                    )
+            figures = compare(
+                network,
+                self._untuned(given),
+                library,
+                self._measurer,
+                original.name,
+                original.inputs,
+                outputs,
+            )
+            fields = figures.model_dump()
+            results.append(NetworkResult(network=network.name, library=str(library), **fields))
+        return results, wrong
+
+    def _untuned(self, number: int) -> Path:
+        return self._measurer.server.folder / f"untuned-network-{number}.so"
+
+    def _build(self, number: int, database: Any, library: Path) -> None:
+        prepared = self._networks.prepared[number]
+        CompiledNetwork.build(prepared, self._hardware, database).save(library)
+
+    def _blamed(self, number: int, database: Any, library: Path, original: Original) -> list[Task]:
+        """Return the tasks whose programs make a network compute something else, by halving."""
+
+        def among(tasks: Sequence[Task]) -> list[Task]:
+            self._build(number, only(database, tasks), library)
+            if not faults_of(original.compare(library, self._measurer)):
+                return []
+            if len(tasks) == 1:
+                return list(tasks)
+            half = len(tasks) // 2
+            return among(tasks[:half]) + among(tasks[half:])
+
+        calls = self._networks.calls[number]
+        return among([t for t, count in zip(self._networks.tasks, calls, strict=True) if count])
 
 
 def library_name(network: str, count: int) -> str:

@@ -26,6 +26,8 @@ class TuneConfig(FrozenStrict):
     memory
         A folder that keeps the best programs of all runs that are given it; they are priors of the
         next.
+    allow_different
+        Tune a network even if it computes something else than its original.
     measure
         Repeats, limits and racing.
     search
@@ -37,5 +39,6 @@ class TuneConfig(FrozenStrict):
     min_gain: float = 0.0
     layouts: bool = False
     memory: Path | None = None
+    allow_different: bool = False
     measure: MeasureConfig = MeasureConfig()
     search: SearchConfig = SearchConfig()

@@ -58,3 +58,14 @@ def write_database(
                 target = search.task.tvm_target()
                 commit_program(database, search.task.mod, target, latency_s, schedule)
     return database
+
+
+def only(database: Any, tasks: Sequence[Task]) -> Any:
+    """Return a database in memory with the best programs of these tasks alone."""
+    chosen = ms.database.MemoryDatabase()
+    for task in tasks:
+        record = database.query_tuning_record(task.mod, task.tvm_target(), task.name)
+        if record is not None:
+            chosen.commit_workload(task.mod)
+            chosen.commit_tuning_record(record)
+    return chosen

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from costlib.arrays import Integers
-from costlib.errors import UnsupportedModelError
 from costlib.hardware import Hardware
 from costlib.search.tasks.scheduler import fastest_versions
 from costlib.workloads import Network, load_network, prepare_network
@@ -45,23 +44,29 @@ class NetworkSet:
 
     @classmethod
     def load(
-        cls, sources: Sequence[Any], hardware: Hardware, *, try_layouts: bool = False
+        cls,
+        sources: Sequence[Any],
+        hardware: Hardware,
+        *,
+        try_layouts: bool = False,
+        example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     ) -> NetworkSet:
         """Import networks.
 
         Parameters
         ----------
-        sources
+        sources, example_inputs
             See :func:`costlib.workloads.load_network`.
         hardware
             What to prepare them for.
         try_layouts
             Take each network with convolutions in other layouts, too.
         """
-        versions = [_versions(source, hardware, try_layouts) for source in sources]
-        networks = [network for group in versions for network in group]
+        given = [load_network(source, example_inputs=example_inputs) for source in sources]
+        versions = [_versions(network, hardware, try_layouts) for network in given]
+        networks = [network for group in versions for network, _ in group]
         source_of = [number for number, group in enumerate(versions) for _ in group]
-        prepared = [prepare_network(network, hardware) for network in networks]
+        prepared = [module for group in versions for _, module in group]
         extracted = [tasks_of(module, hardware.target) for module in prepared]
         distinct = {task.workload_id: task for tasks in extracted for task in tasks}
         calls = np.zeros((len(networks), len(distinct)), "int64")
@@ -91,14 +96,17 @@ class NetworkSet:
         }
 
 
-def _versions(source: Any, hardware: Hardware, try_layouts: bool) -> list[Network]:
-    """A network as it is and, where that makes a difference, in other layouts that are possible."""
-    versions = [load_network(source)]
-    if try_layouts and has_channels_first(versions[0].mod):
+def _versions(given: Network, hardware: Hardware, try_layouts: bool) -> list[tuple[Network, Any]]:
+    """A network as it is and, where that makes a difference, in other layouts that are possible.
+
+    Each with its module, prepared.
+    """
+    versions = [(given, prepare_network(given, hardware))]
+    if try_layouts and has_channels_first(given.mod):
         for layout in (CHANNELS_LAST, best_block(hardware)):
             try:
-                versions.append(in_layout(versions[0], layout))
-            except UnsupportedModelError:
-                name = versions[0].name
-                _log.warning("%s is not tried in %s: TVM cannot convert it", name, layout)
+                other = in_layout(given, layout)
+                versions.append((other, prepare_network(other, hardware)))
+            except Exception:  # Whatever TVM has against a layout, there are others.
+                _log.warning("%s is not tried in %s: TVM cannot convert it", given.name, layout)
     return versions

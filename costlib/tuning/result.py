@@ -20,6 +20,8 @@ class TaskResult(Frozen):
     latency_before_s, latency_after_s
         Seconds of one call, untuned and with the best program found; ``None`` if it did not run
         or was not tuned.
+    left
+        Why it was left as TVM compiles it; ``None`` if it was tuned.
     """
 
     name: str
@@ -29,6 +31,7 @@ class TaskResult(Frozen):
     trials: int
     latency_before_s: float | None
     latency_after_s: float | None
+    left: str | None = None
 
     @property
     def gflops_per_s(self) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +18,11 @@ from costlib.hub.catalog import DEFAULT_BUNDLE
 from costlib.measure.measurer import Measurer
 from costlib.search.config import SearchConfig
 from costlib.search.tasks.scheduler import TaskScheduler
-from costlib.tuning.compiling import compile_networks
+from costlib.tuning.compiling import Compiler
 from costlib.tuning.config import TuneConfig
 from costlib.tuning.database import write_database
 from costlib.tuning.interrupt import Interruptible
+from costlib.tuning.left import WRONG, outcome_to_leave, reasons_to_leave
 from costlib.tuning.memory import Memory
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.progress import Progress, TuneProgress
@@ -56,6 +57,7 @@ def tune(
     resume: bool = False,
     config: TuneConfig | None = None,
     fleet: Fleet | None = None,
+    example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     on_progress: Callable[[TuneProgress], None] | None = None,
 ) -> TuneResult:
     """Tune networks with a pretrained bundle, compile them and compare them with PyTorch.
@@ -85,6 +87,8 @@ def tune(
         What to reach, and how.
     fleet
         Measure on its devices of this hardware, not here.
+    example_inputs
+        What the ``torch.nn.Module`` among the sources is called with.
     on_progress
         Called whenever there is something new to show.
 
@@ -93,6 +97,9 @@ def tune(
     InputError
         A setting makes no sense, the folder holds a run that is not resumed, or another one
         than this.
+    DifferentNetworkError
+        A network computes something else than its original; nothing has been measured then,
+        unless it is the tuned one.
     """
     config = config or TuneConfig()
     _check(sources, trials, config)
@@ -101,7 +108,9 @@ def tune(
     loaded = _load(bundle)
     hardware = hardware or (fleet.only_hardware() if fleet else Hardware.local())
     progress.report("importing the network" if len(sources) == 1 else "importing the networks")
-    networks = NetworkSet.load(sources, hardware, try_layouts=config.layouts)
+    networks = NetworkSet.load(
+        sources, hardware, try_layouts=config.layouts, example_inputs=example_inputs
+    )
     names = [network.name for network in networks.networks]
     session = Session(Path(out), names, hardware, seed, resume=resume)
     progress.begin(networks.tasks)
@@ -110,10 +119,13 @@ def tune(
     reference = session.trials.reference() or known
     devices = fleet.pool(hardware) if fleet else None
     with Measurer(hardware, config.measure, reference, devices) as measurer:
+        compiler = Compiler(networks, hardware, measurer, progress.report)
+        compiler.compare_untuned(allow_different=config.allow_different)
         progress.report("timing the tasks as they are")
         baseline = session.baseline(networks.tasks, measurer, trials)
-        chosen = [i for i, t in enumerate(networks.tasks) if t.workload_id in baseline.chosen]
         progress.report("deriving the design spaces")
+        left = reasons_to_leave(networks.tasks, baseline)
+        chosen = [i for i, reason in enumerate(left) if reason is None]
         memory = Memory(config.memory) if config.memory is not None else None
         run = TuningRun(
             [networks.tasks[i] for i in chosen],
@@ -135,8 +147,8 @@ def tune(
                 interrupted=interruptible.asked,
                 on_batch=lambda batch: progress.add(batch._replace(task=chosen[batch.task])),
             )
-        if memory:
-            memory.add(run.searches, hardware)
+        for number, search in zip(chosen, run.searches, strict=True):
+            left[number] = outcome_to_leave(search)
         progress.report("writing the database")
         before_s = [baseline.untuned_s[task.workload_id] for task in networks.tasks]
         database = write_database(session.folder, networks.tasks, before_s, run.searches)
@@ -144,16 +156,15 @@ def tune(
         latency_s = [
             min(s or math.inf, b or math.inf) for s, b in zip(best_s, before_s, strict=True)
         ]
-        compared = compile_networks(
-            networks,
-            latency_s,
-            session.folder,
-            database,
-            hardware,
-            measurer,
-            seed,
-            progress.report,
-        )
+        compared, wrong = compiler.compile_tuned(latency_s, session.folder, database)
+        right = [search for search in run.searches if search.task.workload_id not in wrong]
+        if wrong:
+            write_database(session.folder, networks.tasks, before_s, right)
+        if memory:
+            memory.add(right, hardware)
+        for number, task in enumerate(networks.tasks):
+            if task.workload_id in wrong:
+                left[number] = WRONG
     result = TuneResult(
         networks=tuple(compared),
         bundle=loaded.name if loaded else COLD,
@@ -165,7 +176,7 @@ def tune(
         search_s=progress.state.search_s,
         measure_s=progress.state.measure_s,
         stopped=stopped,
-        tasks=tuple(_task_results(networks, progress.state, before_s)),
+        tasks=tuple(_task_results(networks, progress.state, before_s, left)),
         curve=tuple(progress.state.curve),
     )
     write_file(session.folder / RESULT, (result.model_dump_json(indent=2) + "\n").encode())
@@ -225,7 +236,10 @@ def _with_batch(config: SearchConfig, trials: int, tasks: int) -> SearchConfig:
 
 
 def _task_results(
-    networks: NetworkSet, progress: TuneProgress, before_s: Sequence[float | None]
+    networks: NetworkSet,
+    progress: TuneProgress,
+    before_s: Sequence[float | None],
+    left: Sequence[str | None],
 ) -> Sequence[TaskResult]:
     return [
         TaskResult(
@@ -236,6 +250,7 @@ def _task_results(
             trials=progress.task_trials[number],
             latency_before_s=before_s[number],
             latency_after_s=progress.best_s[number],
+            left=left[number],
         )
         for number, task in enumerate(progress.tasks)
     ]

@@ -20,8 +20,11 @@ derived_object = tvm.ir.utils.derived_object
 
 
 def estimate_flops(mod: Any) -> float:
-    """Count the floating-point operations of an unscheduled module."""
-    return float(tvm.s_tir.analysis.estimate_tir_flops(mod))
+    """Count the floating-point operations of an unscheduled module; 0 if TVM cannot."""
+    try:
+        return float(tvm.s_tir.analysis.estimate_tir_flops(mod))
+    except (RuntimeError, TypeError, ValueError):
+        return 0.0
 
 
 def argument_shapes(mod: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
@@ -208,3 +211,12 @@ def _register_riscv(target: str) -> None:
     from tvm.s_tir.tensor_intrin.riscv_cpu import register_riscv_intrinsics
 
     register_riscv_intrinsics(tvm.target.Target(json.loads(target)))
+
+
+def script_modules() -> dict[str, Any]:
+    """Return what ``I``, ``T`` and ``R`` stand for in TVMScript."""
+    from tvm.script.parser import ir
+    from tvm.script.parser import relax as relax_script
+    from tvm.script.parser import tirx as tir_script
+
+    return {"I": ir, "T": tir_script, "R": relax_script}

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from costlib.workloads.extraction import extract_tasks
 from costlib.workloads.inference import prepare_network
-from costlib.workloads.network import InputSpec, Network, TorchReference
+from costlib.workloads.network import InputSpec, Network
 from costlib.workloads.operators import list_operators
 from costlib.workloads.sources import load_network
 from costlib.workloads.task import Task, workload_id
+from costlib.workloads.torch_reference import TorchReference
 from costlib.workloads.zoo import HELD_OUT, list_networks
 
 __all__ = [

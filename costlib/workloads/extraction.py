@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,12 @@ _UNIQUE_SUFFIX = re.compile(r"(\dd)?\d+(?=_|$)")
 """The digits that TVM appends to keep names apart, but not the "2d" of a "conv2d"."""
 
 
-def extract_tasks(source: Any, hardware: Hardware | None = None) -> list[Task]:
+def extract_tasks(
+    source: Any,
+    hardware: Hardware | None = None,
+    *,
+    example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
+) -> list[Task]:
     """List the tasks of a network.
 
     Parameters
@@ -25,6 +31,8 @@ def extract_tasks(source: Any, hardware: Hardware | None = None) -> list[Task]:
         Whatever :func:`costlib.workloads.load_network` takes.
     hardware
         What to compile for; this machine by default.
+    example_inputs
+        What a ``torch.nn.Module`` is called with.
 
     Returns
     -------
@@ -33,7 +41,7 @@ def extract_tasks(source: Any, hardware: Hardware | None = None) -> list[Task]:
         the arithmetic first. Subgraphs without any, such as a transpose, are included.
     """
     hardware = hardware or Hardware.local()
-    network = load_network(source)
+    network = load_network(source, example_inputs=example_inputs)
     tasks = tasks_of(prepare_network(network, hardware), hardware.target)
     return [replace(task, source=network.name) for task in tasks]
 

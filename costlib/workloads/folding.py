@@ -17,6 +17,7 @@ import numpy as np
 from costlib.tvm_compat import relax, tvm
 
 _FOLDABLE_DTYPES = {"bool", "int32", "int64", "float16", "float32", "float64"}
+_FLOATS = {"float16", "float32", "float64"}
 
 _CONVOLUTIONS = {
     "relax.nn.conv1d": "OIW",
@@ -137,9 +138,11 @@ class _Folder(relax.PyExprMutator):  # type: ignore[misc]
             return call
         operands = [arg for arg in call.args if not isinstance(arg, relax.ShapeExpr)]
         arrays = [array for array in map(self._constant, operands) if array is not None]
+        if name == "relax.divide" and dtype not in _FLOATS:
+            return call
         if len(arrays) < len(operands) or getattr(call.attrs, "pad_value", None) is not None:
             return call
-        return _constant(_FOLDS[name](arrays, call.attrs, shape, dtype))
+        return constant_of(_FOLDS[name](arrays, call.attrs, shape, dtype))
 
     def _power(self, call: Any) -> Any:
         """Multiply where the exponent is a small integer, as in the cube of a GELU."""
@@ -170,7 +173,7 @@ class _Folder(relax.PyExprMutator):  # type: ignore[misc]
         along_axis = [-1 if i == axis else 1 for i in range(len(shape))]
 
         def channel(values: np.ndarray) -> Any:
-            return _constant(values.astype(dtype).reshape(along_axis))
+            return constant_of(values.astype(dtype).reshape(along_axis))
 
         conv, bias = self._convolution(data)
         weight = None if conv is None else self._constant(conv.args[1])
@@ -182,7 +185,7 @@ class _Folder(relax.PyExprMutator):  # type: ignore[misc]
         along_output = [1] * weight.ndim
         along_output[str(conv.attrs.kernel_layout).index("O")] = -1
         folded = (weight * scale.reshape(along_output)).astype(dtype)
-        scaled = relax.Call(conv.op, [conv.args[0], _constant(folded)], conv.attrs)
+        scaled = relax.Call(conv.op, [conv.args[0], constant_of(folded)], conv.attrs)
         return relax.op.add(self.builder_.emit(scaled), channel(shift))
 
     def _convolution(self, data: Any) -> tuple[Any, np.ndarray | None]:
@@ -231,8 +234,9 @@ def is_call(expr: Any, name: str) -> bool:
     return isinstance(expr, relax.Call) and getattr(expr.op, "name", None) == name
 
 
-def _constant(array: np.ndarray) -> Any:
-    return relax.const(np.ascontiguousarray(array))
+def constant_of(array: np.ndarray) -> Any:
+    """Return a Relax constant of an array's own dtype and rank, which ``relax.const`` changes."""
+    return relax.const(tvm.runtime.tensor(np.array(array, order="C")), str(array.dtype))
 
 
 def _count_uses(function: Any) -> Counter[Any]:

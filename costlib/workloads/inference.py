@@ -5,8 +5,11 @@ from __future__ import annotations
 from functools import reduce
 from typing import Any
 
+from costlib.errors import CostlibError, UnsupportedModelError, quoted
 from costlib.hardware import Hardware
 from costlib.tvm_compat import relax, tirx, tvm
+from costlib.workloads.folding import rewritten
+from costlib.workloads.interface import with_interface
 from costlib.workloads.layout import decomposed, legalize_conv2d
 from costlib.workloads.network import Network
 
@@ -36,10 +39,13 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
     ------
     TargetError
         This TVM cannot build for the hardware.
+    UnsupportedModelError
+        TVM has no program for an operator.
     """
     transform = relax.transform
     passes = [
         transform.FoldConstant(),
+        _anonymous,
         transform.LegalizeOps({"relax.nn.conv2d": legalize_conv2d}),
         transform.AnnotateTIROpPattern(),
         transform.FoldConstant(),
@@ -50,7 +56,35 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
     ]
     target = (hardware or Hardware.local()).tvm_target()
     with target, tvm.transform.PassContext(opt_level=3):
-        return _without_noise(tvm.transform.Sequential(passes)(decomposed(network.mod)))
+        try:
+            prepared = _without_noise(tvm.transform.Sequential(passes)(decomposed(network.mod)))
+        except CostlibError:
+            raise
+        except Exception as error:
+            raise UnsupportedModelError(
+                f"{network.name}: TVM cannot lower it: {quoted(error)}"
+            ) from None
+    return with_interface(prepared, network)
+
+
+@tvm.transform.module_pass(opt_level=0)  # type: ignore[untyped-decorator]
+def _anonymous(mod: Any, _context: Any) -> Any:
+    """Call all variables the same: blocks are named after them, and with them tasks differ."""
+    return rewritten(mod, lambda _: _Renamer())
+
+
+@relax.expr_functor.mutator
+class _Renamer(relax.PyExprMutator):  # type: ignore[misc]
+    def visit_var_def_(self, variable: Any) -> Any:
+        return self._renamed(variable, relax.Var)
+
+    def visit_dataflow_var_def_(self, variable: Any) -> Any:
+        return self._renamed(variable, relax.DataflowVar)
+
+    def _renamed(self, variable: Any, kind: Any) -> Any:
+        new = kind("x", variable.ty)
+        self.set_var_remap(variable, new)
+        return new
 
 
 def _without_noise(mod: Any) -> Any:

@@ -42,7 +42,7 @@ def in_layout(network: Network, layout: str) -> Network:
     name = f"{network.name}+{layout}"
     try:
         return replace(network, name=name, mod=converted(network.mod, layout))
-    except (ValueError, RuntimeError):
+    except Exception:
         raise UnsupportedModelError(
             f"{name}: TVM cannot convert this network to {layout}; leave the layout as it is "
             "or try another"

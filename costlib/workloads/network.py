@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
+
+from costlib.workloads.signature import Signature, TensorSpec, flat_signature
 
 INTEGER_LIMIT = 2
 """Random integers lie below this where an input does not say more: every table has two rows."""
@@ -35,44 +38,28 @@ class InputSpec:
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
         """Draw an array of this dtype and shape: normal floats, uniform integers, booleans."""
-        dtype = np.dtype(self.dtype)
-        if dtype.kind == "f":
+        import ml_dtypes  # Which teaches numpy bfloat16.
+
+        dtype = np.dtype(getattr(ml_dtypes, self.dtype, self.dtype))
+        if "float" in self.dtype:
             return rng.standard_normal(self.shape).astype(dtype)
         if dtype.kind == "b":
             return np.ones(self.shape, dtype)
         return rng.integers(0, self.high, self.shape, dtype)
 
 
-@dataclass(frozen=True)
-class TorchReference:
-    """The PyTorch module that a network was exported from.
+class Reference(Protocol):
+    """The original of a network."""
 
-    Attributes
-    ----------
-    module
-        A ``torch.nn.Module`` in evaluation mode that takes the network's inputs in order.
-    """
-
-    module: Any
+    @property
+    def name(self) -> str:
+        """What it is called, e.g. ``PyTorch``."""
 
     def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return PyTorch's own outputs, in the network's order."""
-        outputs = self.timed(inputs)()
-        outputs = outputs if isinstance(outputs, (tuple, list)) else [outputs]
-        return [output.numpy() for output in outputs]
+        """Return its outputs for these inputs, and its state after the call."""
 
     def timed(self, inputs: Sequence[np.ndarray]) -> Callable[[], Any]:
-        """Return a call of the module on ``inputs`` with nothing around it that takes time."""
-        import torch
-
-        tensors = [torch.from_numpy(np.ascontiguousarray(array)) for array in inputs]
-        module = self.module
-
-        def call() -> Any:
-            with torch.inference_mode():
-                return module(*tensors)
-
-        return call
+        """Return a call of it with nothing around it that takes time."""
 
 
 @dataclass(frozen=True)
@@ -88,13 +75,39 @@ class Network:
     inputs
         What ``main`` takes, in order.
     reference
-        PyTorch's version of the network, where there is one.
+        The original version of the network, where there is one.
+    signature
+        How it is called; with its inputs in order, if it is not given.
+    state
+        What the network keeps from call to call, as it is at first; ``main`` takes it after the
+        inputs and returns it after the outputs.
+    examples
+        Inputs that came with it, if any did.
     """
 
     name: str
     mod: Any = field(repr=False, compare=False)
     inputs: tuple[InputSpec, ...]
-    reference: TorchReference | None = field(default=None, repr=False, compare=False)
+    reference: Reference | None = field(default=None, repr=False, compare=False)
+    signature: Signature | None = field(default=None, repr=False)
+    state: tuple[np.ndarray, ...] = field(default=(), repr=False, compare=False)
+    examples: tuple[np.ndarray, ...] = field(default=(), repr=False, compare=False)
+
+    @cached_property
+    def interface(self) -> Signature:
+        """How the network is called, and what it returns."""
+        if self.signature is not None:
+            return self.signature
+        result = self.mod["main"].ret_ty
+        parts = result.fields if hasattr(result, "fields") else [result]
+        outputs = [
+            TensorSpec(
+                name=f"output{i}", dtype=str(part.dtype), shape=tuple(int(n) for n in part.shape)
+            )
+            for i, part in enumerate(parts)
+        ]
+        inputs = [TensorSpec(name=s.name, dtype=s.dtype, shape=s.shape) for s in self.inputs]
+        return flat_signature(inputs, outputs)
 
     def random_inputs(self, seed: int) -> list[np.ndarray]:
         """Draw one array for each input; the same seed gives the same arrays."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,12 @@ from costlib.tvm_compat import tvm
 from costlib.workloads import zoo
 from costlib.workloads.importers.onnx import import_onnx
 from costlib.workloads.importers.relax import import_json, import_relax, import_script
-from costlib.workloads.importers.torch_export import export_module, import_program, import_saved
+from costlib.workloads.importers.torch_export import (
+    export_module,
+    export_with,
+    import_program,
+    import_saved,
+)
 from costlib.workloads.layout import SUFFIX, in_layout
 from costlib.workloads.network import InputSpec, Network
 from costlib.workloads.operators import OPERATORS, build_operator
@@ -24,7 +29,12 @@ _IMPORTERS: dict[str, Callable[[Path], Network]] = {
 }
 
 
-def load_network(source: Any, inputs: tuple[InputSpec, ...] = ()) -> Network:
+def load_network(
+    source: Any,
+    inputs: tuple[InputSpec, ...] = (),
+    *,
+    example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
+) -> Network:
     """Load a network from wherever it comes.
 
     Parameters
@@ -39,9 +49,13 @@ def load_network(source: Any, inputs: tuple[InputSpec, ...] = ()) -> Network:
         - any of these with ``+nhwc`` appended, the same with channels last, or with ``+nchw8c``,
           in blocks of 8 channels;
         - a Relax ``IRModule``, a ``torch.export.ExportedProgram``, a ``torch.nn.Module``
-          (which needs ``inputs``), or a :class:`Network`, which is returned as it is.
+          (which needs ``inputs`` or ``example_inputs``), or a :class:`Network`, which is returned
+          as it is.
     inputs
-        What a ``torch.nn.Module`` takes.
+        What a ``torch.nn.Module`` takes, described.
+    example_inputs
+        What a ``torch.nn.Module`` is called with: a tuple of arguments, or a mapping of named
+        ones. They may be nests of tuples, lists and dicts.
 
     Returns
     -------
@@ -60,7 +74,7 @@ def load_network(source: Any, inputs: tuple[InputSpec, ...] = ()) -> Network:
     if isinstance(source, Network):
         return source
     if not isinstance(source, (str, Path)):
-        return _import_object(source, inputs)
+        return _import_object(source, inputs, example_inputs)
     if (ending := SUFFIX.search(str(source))) is not None:
         return in_layout(load_network(type(source)(str(source)[: ending.start()])), ending[1])
     name = str(source).partition("@")[0].strip()
@@ -81,7 +95,11 @@ def load_network(source: Any, inputs: tuple[InputSpec, ...] = ()) -> Network:
     raise UnknownNameError("network or operator", name, [*zoo.list_networks(), *OPERATORS])
 
 
-def _import_object(source: Any, inputs: tuple[InputSpec, ...]) -> Network:
+def _import_object(
+    source: Any,
+    inputs: tuple[InputSpec, ...],
+    example_inputs: Sequence[Any] | Mapping[str, Any] | None,
+) -> Network:
     name = type(source).__name__
     if isinstance(source, tvm.IRModule):
         return import_relax(source, name)
@@ -90,9 +108,14 @@ def _import_object(source: Any, inputs: tuple[InputSpec, ...]) -> Network:
     if isinstance(source, torch.export.ExportedProgram):
         return import_program(source, name)
     if isinstance(source, torch.nn.Module):
-        if not inputs:
-            raise InputError(f"say what {name} takes: inputs=(InputSpec(name, dtype, shape),)")
-        return export_module(source.eval(), inputs, name)
+        module = source.eval()
+        if isinstance(example_inputs, Mapping):
+            return export_with(module, (), example_inputs, name)
+        if example_inputs is not None:
+            return export_with(module, example_inputs, {}, name)
+        if inputs:
+            return export_module(module, inputs, name)
+        raise InputError(f"say what {name} takes, e.g. example_inputs=(torch.randn(1, 3),)")
     raise InputError(
         f"a network cannot be made of {name}; give a name, a path, an IRModule, "
         "an ExportedProgram or a torch.nn.Module"

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from costlib.tvm_compat import relax, tvm
-from costlib.workloads.folding import rewritten, static_type
+from costlib.workloads.folding import constant_of, rewritten, static_type
 
 _ORDINARY = {
     "relax.nn.conv1d_transpose": (relax.op.nn.conv1d, "NCW", "IOW"),
@@ -97,7 +97,7 @@ class _Rewriter(relax.PyExprMutator):  # type: ignore[misc]
         if any(min(axis.before, axis.after) < 0 for axis in axes):
             return call
         around = [*(axis.before for axis in axes), *(axis.after for axis in axes)]
-        ordinary = relax.const(_ordinary_kernel(kernel, axes))
+        ordinary = constant_of(_ordinary_kernel(kernel, axes))
         steps = self.builder_.emit(convolution(data, ordinary, padding=around))
         return self._placed(steps, axes)
 

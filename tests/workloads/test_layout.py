@@ -3,11 +3,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from costlib.errors import UnsupportedModelError
 from costlib.hardware import Hardware
 from costlib.tuning.networks import NetworkSet
+from costlib.tvm_compat import relax
 from costlib.workloads import Network, extract_tasks, load_network
 
 SMALL = ("conv2d 1 16 14 14 32 3 pad=1", "mobilenet_v2@r32", "resnet_18@r32")
@@ -80,3 +82,22 @@ def test_a_layout_that_tvm_cannot_convert_to_is_left_out(
     networks = NetworkSet.load([source], hardware, try_layouts=True).networks
     assert [network.name for network in networks] == [source, f"{source}+nhwc"]
     assert re.search(rf"{source} is not tried in nchw\d+c", caplog.text)
+
+
+def test_a_layout_that_cannot_hold_a_mask_is_left_out(
+    hardware: Hardware, caplog: pytest.LogCaptureFixture
+) -> None:
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((1, 8, 3, 3), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            weight = relax.const(np.ones((16, 8, 1, 1), "float32"))
+            y = builder.emit(relax.op.nn.conv2d(x, weight))
+            mask = builder.emit(relax.op.greater(y, relax.const(0.0)))
+            masked = relax.op.where(mask, y, relax.op.multiply(y, relax.const(2.0)))
+            result = builder.emit_output(masked)
+        builder.emit_func_output(result)
+    loaded = NetworkSet.load([builder.get()], hardware, try_layouts=True)
+    assert loaded.networks[0].name == "IRModule"
+    assert len(loaded.networks) == len(loaded.prepared) == 3 - caplog.text.count("is not tried")
+    assert "is not tried" in caplog.text

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from costlib.arrays import save_arrays
 from costlib.hardware import Hardware
 from costlib.measure.config import NetworkJob
 from costlib.measure.jobs import fastest_call
@@ -26,7 +27,7 @@ from costlib.tuning.config import TuneConfig
 from costlib.tuning.result import TaskResult
 from costlib.tuning.tune import tune
 from costlib.workloads import extract_tasks, load_network
-from costlib.workloads.network import TorchReference
+from costlib.workloads.torch_reference import TorchReference
 from costlib.workloads.zoo import list_networks
 from tools.evidence.beside_torch import BesideTorch, SlowTask
 from tools.evidence.stores import TORCH
@@ -61,11 +62,11 @@ def against_torch(name: str, per_task: int) -> BesideTorch:
         result = tune(name, out=out, trials=trials, config=TuneConfig(layouts=True))
         (tuned,) = result.networks
         network = load_network(name)
-        assert network.reference is not None
+        assert isinstance(network.reference, TorchReference)
         inputs = network.random_inputs(0)
-        np.savez(out / "inputs.npz", *inputs)
+        save_arrays(out / "inputs.safetensors", inputs)
         job = NetworkJob(
-            path=tuned.library, inputs=str(out / "inputs.npz"), outputs=None, secs=TURN_SECS
+            path=tuned.library, inputs=str(out / "inputs.safetensors"), outputs=None, secs=TURN_SECS
         )
         calls = {"pytorch": network.reference.timed(inputs)}
         compiled = TorchReference(torch.compile(network.reference.module)).timed(inputs)

@@ -104,7 +104,7 @@ class Planner:
             closing = left <= min(len(unsure), _kept(trials))
             choice = self._scheduler.choose(unsure if closing else open_tasks)
             if choice is None:
-                return "every program of every task was measured"
+                return self._why_over()
             if not (closing or choice.promises(min_gain)):
                 return _too_little(choice.gain, min_gain)
             known = set(self._searches[choice.task].refused)
@@ -171,6 +171,13 @@ class Planner:
 
     def _refused(self, task: int, known: set[str]) -> list[str]:
         return sorted(self._searches[task].refused - known)
+
+    def _why_over(self) -> str:
+        if not self._searches:
+            return "no task has anything to tune"
+        if not any(search.history.measured for search in self._searches):
+            return "no program of any task is valid"
+        return "every program of every task was measured"
 
     def _unsure(self) -> list[int]:
         return [task for task in self._order if self._searches[task].is_unsure]

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from costlib.errors import CostlibError, InputError, UnsupportedModelError, quoted
-from costlib.tvm_compat import relax, tirx, tvm
-from costlib.tvm_compat.api import argument_shapes, module_from_json
+from costlib.tvm_compat import tirx, tvm
+from costlib.tvm_compat.api import module_from_json
 from costlib.tvm_compat.guard import survives
 from costlib.workloads.folding import static_type
+from costlib.workloads.importers.primitive import called, with_root
+from costlib.workloads.importers.script import parse_script
 from costlib.workloads.network import InputSpec, Network
 
 
@@ -18,23 +20,30 @@ def import_relax(mod: Any, name: str) -> Network:
     """Take a Relax module as a network of that name; see :func:`costlib.workloads.load_network`.
 
     It has a ``main`` over tensors of static shape, parameters bound as constants. A single
-    ``PrimFunc`` called ``main`` will do: it is called with its arguments, results last.
+    ``PrimFunc`` called ``main`` will do: the buffers that it writes are the outputs.
     """
+    mod = tvm.IRModule(dict(mod.functions.items()), attrs=mod.attrs)
+    for variable, function in mod.functions.items():
+        if isinstance(function, tirx.PrimFunc):
+            mod.update_func(variable, with_root(function))
     names = {variable.name_hint for variable in mod.get_global_vars()}
     if "main" in names and isinstance(mod["main"], tirx.PrimFunc):
-        mod = _called(mod, name)
+        mod = called(mod, name)
     return Network(name, mod, input_specs(mod, name))
 
 
 def import_script(path: Path) -> Network:
-    """Read a module from TVMScript text; the file is executed, as any Python file would be."""
-    try:
-        found = tvm.script.from_source(path.read_text())
-    except Exception as error:
-        raise InputError(f"{path}: not TVMScript: {quoted(error)}") from None
-    if not isinstance(found, tvm.IRModule):
-        found = tvm.IRModule({"main": found})
-    return import_relax(found, path.stem)
+    """Read a module from TVMScript text, which is parsed and never executed."""
+
+    def read() -> Network:
+        found = parse_script(path)
+        if not isinstance(found, tvm.IRModule):
+            found = tvm.IRModule({"main": found})
+        return import_relax(found, path.stem)
+
+    if not survives(read):
+        raise InputError(f"{path}: TVM does not survive reading it")
+    return read()
 
 
 def import_json(path: Path) -> Network:
@@ -82,21 +91,3 @@ def _what_is_dynamic(param: Any) -> str:
         f"dimension {axis} of input '{param.name}' is dynamic ({extent}); "
         "fix it to a number before importing"
     )
-
-
-def _called(mod: Any, name: str) -> Any:
-    """Return a Relax module that calls a ``PrimFunc`` with its last argument as output."""
-    try:
-        *inputs, output = [relax.TensorType(shape, dtype) for dtype, shape in argument_shapes(mod)]
-    except Exception as error:
-        raise UnsupportedModelError(
-            f"{name}: 'main' takes something besides buffers of static shape: {quoted(error)}"
-        ) from None
-    builder = relax.BlockBuilder()
-    function = builder.add_func(mod["main"].without_attr("global_symbol"), "operator")
-    params = [relax.Var(f"x{i}", kind) for i, kind in enumerate(inputs)]
-    with builder.function("main", params):
-        with builder.dataflow():
-            result = builder.emit_output(relax.call_tir(function, params, output))
-        builder.emit_func_output(result)
-    return builder.get()

@@ -1,4 +1,4 @@
-"""PyTorch: ``torch.export`` programs, as objects or saved."""
+"""PyTorch: ``torch.export`` programs, as objects or saved, and modules."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ import contextlib
 import logging
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from costlib.errors import InputError, UnsupportedModelError, quoted
 from costlib.tvm_compat import relax
-from costlib.workloads.importers.relax import input_specs
 from costlib.workloads.importers.torch_archive import data_of
-from costlib.workloads.network import InputSpec, Network, TorchReference
+from costlib.workloads.network import InputSpec, Network
+from costlib.workloads.signature import Signature, TensorSpec, Tree, leaf
+from costlib.workloads.torch_arrays import to_numpy, to_torch
+from costlib.workloads.torch_reference import TorchReference
 
 _FORCE_DATA_ALONE = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 
@@ -23,51 +27,49 @@ _FORCE_DATA_ALONE = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 def export_module(module: Any, inputs: Sequence[InputSpec], name: str) -> Network:
     """Export a ``torch.nn.Module`` in evaluation mode and import the result.
 
-    The names of its inputs, which it takes in order, are replaced by those of its arguments.
     Errors are those of :func:`costlib.workloads.load_network`.
     """
-    import numpy as np
+    rng = np.random.default_rng(0)
+    example = tuple(to_torch(spec.random(rng)) for spec in inputs)
+    network = export_with(module, example, {}, name)
+    highs = zip(network.inputs, inputs, strict=True)
+    bounded = tuple(replace(spec, high=given.high) for spec, given in highs)
+    return replace(network, inputs=bounded, examples=())
+
+
+def export_with(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], name: str) -> Network:
+    """Export a ``torch.nn.Module`` with these arguments and import the result."""
     import torch
 
-    rng = np.random.default_rng(0)
-    example = tuple(torch.from_numpy(np.asarray(spec.random(rng))) for spec in inputs)
     try:
         with _quiet(), torch.no_grad():
-            program = torch.export.export(module, example)
+            program = torch.export.export(module, tuple(args), dict(kwargs))
     except Exception as error:
         reason = quoted(error, 0)
         raise UnsupportedModelError(f"{name}: torch.export cannot trace it: {reason}") from None
-    network = import_program(program, name, [spec.high for spec in inputs])
-    return replace(network, reference=TorchReference(module))
+    network = import_program(program, name)
+    assert isinstance(network.reference, TorchReference)
+    return replace(network, reference=replace(network.reference, module=module))
 
 
-def import_program(program: Any, name: str, highs: Sequence[int] = ()) -> Network:
-    """Import a ``torch.export.ExportedProgram``; see :func:`costlib.workloads.load_network`.
-
-    ``highs`` are exclusive upper bounds of the inputs' values, for integers.
-    """
-    import torch
-    from tvm.relax.frontend.torch import from_exported_program
-
+def import_program(program: Any, name: str) -> Network:
+    """Import a ``torch.export.ExportedProgram``; see :func:`costlib.workloads.load_network`."""
     _check_static(program, name)
-    # Linear layers and matrix products stay whole: taken apart, they come with reshapes that
-    # keep bias and activation from being fused into them.
-    table = torch.export.default_decompositions()
-    table.pop(torch.ops.aten.linear.default, None)
-    table.pop(torch.ops.aten.matmul.default, None)
     try:
         with _quiet():
-            mod = from_exported_program(
-                program.run_decompositions(table),
-                unwrap_unit_return_tuple=True,
-                run_ep_decomposition=False,
-                custom_convert_map=_CONVERTERS,
-            )
-        reference = TorchReference(program.module())
+            decomposed = _decomposed(program)
+            parts = _Parts.of(decomposed)
+            mod = _built(decomposed, parts)
+            examples = _examples(program, parts)
+            reference = TorchReference(program.module(), parts.signature, parts.initial())
+    except UnsupportedModelError as error:
+        raise UnsupportedModelError(f"{name}: {error}", error.operators) from None
     except Exception as error:
         reason = quoted(error)
-        raise UnsupportedModelError(f"{name}: TVM cannot import this program: {reason}") from None
-    return Network(name, mod, input_specs(mod, name, highs), reference)
+        raise UnsupportedModelError(f"{name}: this program cannot be taken: {reason}") from None
+    inputs = tuple(InputSpec(s.name, s.dtype, s.shape) for s in parts.signature.inputs)
+    state = tuple(to_numpy(tensor).copy() for tensor in parts.state.values())
+    return Network(name, mod, inputs, reference, parts.signature, state, examples)
 
 
 def import_saved(path: Path) -> Network:
@@ -83,29 +85,193 @@ def import_saved(path: Path) -> Network:
     return import_program(program, path.stem)
 
 
-def _reduction(operator: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    def convert(node: Any, importer: Any) -> Any:
-        data = importer.env[node.args[0]]
-        axes = list(node.args[1]) if len(node.args) > 1 else []
-        keepdims = len(node.args) > 2 and bool(node.args[2])
-        reduced = operator(data, axes or None, keepdims=keepdims)
-        return importer.block_builder.emit(reduced)
+def _decomposed(program: Any) -> Any:
+    """Write a program in operators that we have converters for, as far as PyTorch can.
 
-    return convert
+    Linear layers and matrix products stay whole: taken apart, they come with reshapes that keep
+    bias and activation from being fused into them.
+    """
+    import torch
+    from torch._decomp import decomposition_table
+
+    from costlib.workloads.importers.aten import CONVERTERS
+    from costlib.workloads.importers.aten.graph import operator_name
+
+    table = torch.export.default_decompositions()
+    for kept in (torch.ops.aten.linear.default, torch.ops.aten.matmul.default):
+        table.pop(kept, None)
+    extra = {
+        operator: rule
+        for operator, rule in decomposition_table.items()
+        if operator_name(operator) not in CONVERTERS
+    }
+    table.update(extra)
+    return program.run_decompositions(table)
 
 
-def _cumsum(node: Any, importer: Any) -> Any:
-    dtype = str(node.meta["val"].dtype).removeprefix("torch.")
-    data, axis = node.args[:2]
-    return importer.block_builder.emit(relax.op.cumsum(importer.env[data], axis, dtype))
+@dataclass(frozen=True)
+class _Parts:
+    """What a program's graph takes and returns.
+
+    Attributes
+    ----------
+    given
+        What each placeholder is: a tensor or number that is constant, or the name of a variable.
+    state
+        Buffers that the program changes, as they are at first.
+    returned
+        Which results of the graph are outputs, and which, by name, new states.
+    """
+
+    signature: Signature
+    given: Sequence[Any]
+    state: Mapping[str, Any]
+    returned: Sequence[str | None]
+
+    def initial(self) -> dict[str, Any]:
+        return {name: tensor.clone() for name, tensor in self.state.items()}
+
+    @classmethod
+    def of(cls, program: Any) -> _Parts:
+        recorded = {node.name: node.meta.get("val") for node in program.graph.nodes}
+        given, inputs, state, arguments = _taken(program, recorded)
+        returned, outputs, results = _given_back(program, recorded)
+        call = program.call_spec
+        args, kwargs = _tree(call.in_spec, iter(arguments))["tuple"]
+        signature = Signature(
+            inputs=tuple(inputs),
+            outputs=tuple(outputs),
+            state=tuple(_spec(name, tensor) for name, tensor in state.items()),
+            arguments=args,
+            keywords=kwargs,
+            result=_tree(call.out_spec, iter(results)),
+        )
+        return cls(signature, given, state, returned)
 
 
-_CONVERTERS = {
-    "amax.default": _reduction(relax.op.max),
-    "amin.default": _reduction(relax.op.min),
-    "cumsum.default": _cumsum,
-}
-"""What TVM's importer lacks although Relax has it, or, for sums of booleans, gets wrong."""
+def _taken(
+    program: Any, recorded: Mapping[str, Any]
+) -> tuple[list[Any], list[TensorSpec], dict[str, Any], list[Tree]]:
+    """Return what each placeholder is, the inputs, the first state and the arguments."""
+    from torch.export.graph_signature import InputKind, TensorArgument
+
+    changed = set(program.graph_signature.buffers_to_mutate.values())
+    tensors = {**program.state_dict, **program.constants}
+    given: list[Any] = []
+    inputs: list[TensorSpec] = []
+    state: dict[str, Any] = {}
+    arguments: list[Tree] = []
+    for spec in program.graph_signature.input_specs:
+        is_tensor = isinstance(spec.arg, TensorArgument)
+        if spec.kind == InputKind.USER_INPUT and is_tensor:
+            arguments.append(leaf(len(inputs)))
+            inputs.append(_spec(spec.arg.name, recorded[spec.arg.name]))
+            given.append(_Variable(spec.arg.name))
+        elif spec.kind == InputKind.USER_INPUT:
+            arguments.append({"constant": spec.arg.value})
+            given.append(spec.arg.value)
+        elif spec.kind == InputKind.BUFFER and spec.target in changed:
+            state[spec.target] = tensors[spec.target]
+            given.append(_Variable(spec.target))
+        elif is_tensor:
+            given.append(tensors[spec.target])
+        else:
+            raise UnsupportedModelError("it holds an object that is no tensor")
+    return given, inputs, state, arguments
+
+
+def _given_back(
+    program: Any, recorded: Mapping[str, Any]
+) -> tuple[list[str | None], list[TensorSpec], list[Tree]]:
+    """Return what becomes of each of the graph's results, the outputs, and the call's results."""
+    from torch.export.graph_signature import OutputKind, TensorArgument
+
+    returned: list[str | None] = []
+    outputs: list[TensorSpec] = []
+    results: list[Tree] = []
+    for spec in program.graph_signature.output_specs:
+        if spec.kind == OutputKind.USER_INPUT_MUTATION:
+            raise UnsupportedModelError(
+                f"it writes into its input '{spec.target}'; return the new value instead"
+            )
+        if spec.kind == OutputKind.BUFFER_MUTATION:
+            returned.append(spec.target)
+        elif spec.kind != OutputKind.USER_OUTPUT:
+            raise UnsupportedModelError(f"it returns a {spec.kind.name.lower()}")
+        elif isinstance(spec.arg, TensorArgument):
+            results.append(leaf(len(outputs)))
+            returned.append(None)
+            outputs.append(_spec(f"output{len(outputs)}", recorded[spec.arg.name]))
+        else:
+            results.append({"constant": spec.arg.value})
+            returned.append("")
+    if not outputs:
+        raise UnsupportedModelError("it returns no tensor")
+    return returned, outputs, results
+
+
+@dataclass(frozen=True)
+class _Variable:
+    name: str
+
+
+def _spec(name: str, tensor: Any) -> TensorSpec:
+    from costlib.workloads.importers.aten.graph import dtype_of
+
+    return TensorSpec(name=name, dtype=dtype_of(tensor), shape=tuple(tensor.shape))
+
+
+def _tree(spec: Any, items: Iterator[Tree]) -> Tree:
+    """Write PyTorch's description of a nest as ours; what it cannot name is a dict or a tuple."""
+    if spec.is_leaf():
+        return next(items)
+    children = [_tree(child, items) for child in spec.children()]
+    if spec.type is list:
+        return {"list": children}
+    keys = spec.context
+    if spec.type is not tuple and isinstance(keys, (list, tuple)) and keys:
+        keys = keys[0] if isinstance(keys[0], (list, tuple)) else keys
+        if len(keys) == len(children) and all(isinstance(key, str) for key in keys):
+            return {"dict": dict(zip(keys, children, strict=True))}
+    return {"dict": {}} if spec.type is dict else {"tuple": children}
+
+
+def _built(program: Any, parts: _Parts) -> Any:
+    """Return a Relax module of a decomposed program."""
+    from costlib.workloads.importers.aten import CONVERTERS, Graph
+
+    builder = relax.BlockBuilder()
+    specs = [*parts.signature.inputs, *parts.signature.state]
+    variables = {s.name: relax.Var(s.name, relax.TensorType(s.shape, s.dtype)) for s in specs}
+    given = [variables[v.name] if isinstance(v, _Variable) else v for v in parts.given]
+    with builder.function("main", list(variables.values())):
+        with builder.dataflow():
+            graph = Graph(builder, CONVERTERS)
+            results = graph.run(program.graph_module, given)
+            named = dict(zip(parts.returned, results, strict=True))
+            outputs = [
+                graph.tensor(result)
+                for result, name in zip(results, parts.returned, strict=True)
+                if name is None
+            ]
+            outputs += [graph.tensor(named[name]) for name in parts.state]
+            whole = outputs[0] if len(outputs) == 1 else relax.Tuple(outputs)
+            result = builder.emit_output(whole)
+        builder.emit_func_output(result)
+    return builder.get()
+
+
+def _examples(program: Any, parts: _Parts) -> tuple[np.ndarray, ...]:
+    """Return the inputs that a program carries, in order; none if it carries none."""
+    import torch
+    from torch.utils import _pytree as pytree
+
+    if program.example_inputs is None:
+        return ()
+    leaves = [v for v in pytree.tree_leaves(program.example_inputs) if isinstance(v, torch.Tensor)]
+    if len(leaves) != len(parts.signature.inputs):
+        return ()
+    return tuple(to_numpy(tensor) for tensor in leaves)
 
 
 def _check_static(program: Any, name: str) -> None:

@@ -1,0 +1,88 @@
+"""Work done in a child process: TVM or PyTorch may crash, hang or eat memory over a file."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import resource
+import select
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+
+_MEMORY_SHARE = 0.9
+"""Of the machine's memory, for what the child maps."""
+
+
+def in_child(work: Callable[[], str], most_secs: float) -> tuple[str | None, str]:
+    """Fork, let the child do the work, and return what it returns.
+
+    Parameters
+    ----------
+    work
+        Returns text. It imports what it needs: this process should have no threads yet.
+    most_secs
+        It is killed after so many seconds.
+
+    Returns
+    -------
+    text, death
+        What ``work`` returned, or ``None`` and how the child died.
+    """
+    reader, writer = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        _be_the_child(work, writer)
+    os.close(writer)
+    text, in_time = _read(reader, time.monotonic() + most_secs)
+    if not in_time:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    if not in_time:
+        return None, f"took more than {most_secs:.0f} s"
+    if os.WIFSIGNALED(status):
+        name = signal.Signals(os.WTERMSIG(status)).name
+        return None, f"TVM or PyTorch crashed over it ({name})"
+    if os.WEXITSTATUS(status):
+        return None, "it takes more memory than this machine has"
+    return text.decode(), ""
+
+
+def _be_the_child(work: Callable[[], str], writer: int) -> None:
+    code = 1
+    try:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        memory = int(_MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+        faulthandler.disable()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # TVM prints where it crashed.
+        text = work().encode()
+        while text:
+            text = text[os.write(writer, text) :]
+        code = 0
+    except KeyboardInterrupt:
+        code = 130
+    except MemoryError:
+        pass
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def _read(reader: int, end: float) -> tuple[bytes, bool]:
+    """Read until the other side closes; the second value is whether it did so in time."""
+    text = b""
+    with os.fdopen(reader, "rb", buffering=0) as pipe:
+        while (left := end - time.monotonic()) > 0:
+            ready, _, _ = select.select([pipe], [], [], left)
+            if ready:
+                part = pipe.read(1 << 16)
+                if not part:
+                    return text, True
+                text += part
+    return text, False

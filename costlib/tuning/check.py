@@ -1,0 +1,147 @@
+"""Does a network import, and does it compute what the original computes?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from costlib.errors import UnsupportedModelError
+from costlib.frozen import Frozen
+from costlib.hardware import Hardware
+from costlib.tvm_compat import relax, tvm
+from costlib.tvm_compat.api import compile_network
+from costlib.workloads import InputSpec, Network, load_network, prepare_network
+from costlib.workloads.agreement import (
+    OutputAgreement,
+    compare_outputs,
+    nudged_outputs,
+    telling_inputs,
+)
+from costlib.workloads.extraction import tasks_of
+
+Status = Literal["right", "different", "unsupported"]
+
+
+class CheckedTask(Frozen):
+    """A task of a network that was checked."""
+
+    name: str
+    workload_id: str
+    calls: int
+
+
+class Check(Frozen):
+    """What came of a check.
+
+    Attributes
+    ----------
+    status
+        ``right``: the network computes what the original does, or there is no original to compare
+        with. ``different``: it does not. ``unsupported``: it cannot be imported or compiled.
+    reason
+        Why it is not right, in a line.
+    max_abs_error
+        Largest difference of any output on the inputs that came with it, or on random ones.
+    outputs
+        Each output, on the first inputs that showed a difference, else on the first.
+    inputs
+        Which inputs these were.
+    unsupported_operators
+        Names, as far as they are the reason.
+    tasks
+        What there is to tune.
+    """
+
+    network: str
+    status: Status
+    reason: str | None = None
+    max_abs_error: float | None = None
+    outputs: tuple[OutputAgreement, ...] = ()
+    inputs: str | None = None
+    unsupported_operators: tuple[str, ...] = ()
+    tasks: tuple[CheckedTask, ...] = ()
+
+
+def check(
+    source: Any,
+    inputs: tuple[InputSpec, ...] = (),
+    *,
+    example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
+    hardware: Hardware | None = None,
+) -> Check:
+    """Import a network, compile it untuned and compare it with the original.
+
+    Parameters
+    ----------
+    source, inputs, example_inputs
+        See :func:`costlib.workloads.load_network`.
+    hardware
+        What to compile for; this machine by default.
+
+    Raises
+    ------
+    InputError
+        There is no such network, or the file is not what its name says.
+    """
+    hardware = hardware or Hardware.local()
+    try:
+        network = load_network(source, inputs, example_inputs=example_inputs)
+        prepared = prepare_network(network, hardware)
+        machine = relax.VirtualMachine(
+            compile_network(prepared, hardware.tvm_target(), None), tvm.cpu()
+        )
+    except UnsupportedModelError as error:
+        name = source if isinstance(source, str) else type(source).__name__
+        return Check(
+            network=str(name),
+            status="unsupported",
+            reason=str(error),
+            unsupported_operators=error.operators,
+        )
+    tasks = tuple(
+        CheckedTask(name=task.name, workload_id=task.workload_id, calls=task.weight)
+        for task in tasks_of(prepared, hardware.target)
+    )
+    return compared(network, machine).model_copy(update={"tasks": tasks})
+
+
+def compared(network: Network, machine: Any) -> Check:
+    """Compare a compiled network with the original on inputs of several kinds."""
+    if network.reference is None:
+        run(machine, [*network.random_inputs(0), *network.state])
+        return Check(network=network.name, status="right", reason="there is no original")
+    specs = [*network.interface.outputs, *network.interface.state]
+    first: Check | None = None
+    for name, arrays in telling_inputs(network):
+        try:
+            expected = network.reference(arrays)
+            nudged = nudged_outputs(network.reference, arrays)
+        except Exception:
+            if first is None and not network.examples:
+                raise
+            continue
+        outputs = compare_outputs(specs, run(machine, [*arrays, *network.state]), expected, nudged)
+        errors = [output.max_abs_error for output in outputs if output.max_abs_error is not None]
+        faults = [f"{output.name}: {output.fault}" for output in outputs if output.fault]
+        found = Check(
+            network=network.name,
+            status="different" if faults else "right",
+            reason=f"with {name}, {'; '.join(faults)}" if faults else None,
+            max_abs_error=max(errors) if errors else None,
+            outputs=tuple(outputs),
+            inputs=name,
+        )
+        if faults:
+            return found
+        first = first or found
+    assert first is not None
+    return first
+
+
+def run(machine: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Call a loaded network with flat inputs and state; return flat outputs and state."""
+    outputs = machine["main"](*(tvm.runtime.tensor(np.array(array, order="C")) for array in arrays))
+    found = [outputs] if hasattr(outputs, "numpy") else list(outputs)
+    return [output.numpy() for output in found]

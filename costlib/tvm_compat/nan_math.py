@@ -1,0 +1,135 @@
+"""Maxima and minima of floats that keep a NaN and infinities, as PyTorch's and numpy's do.
+
+TVM's take the other operand, or the second, as it happens to be compiled, and a reduction starts
+from the largest finite number. Against a constant the right order of operands is enough and costs
+nothing; otherwise an operand that is NaN is looked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Op, Range, Type, make_node, register_op_attr
+from tvm.tirx import Buffer, compilation_pipeline
+
+_LEVEL = 20
+_BLOCK = "s_tir.SBlock"
+_PIPELINE = "s_tir"
+_NAMES = {"prim.Max": "tirx.nan_max", "prim.Min": "tirx.nan_min"}
+_LEAVES = (tirx.Var, tirx.IntImm, tirx.FloatImm, tirx.IterVar, Buffer, Op, Type, Range)
+
+
+def install() -> None:
+    """Let every program that is compiled for a CPU from now on keep NaNs."""
+    for name in _NAMES.values():
+        register_op_attr(name, "TVectorizable", True)
+        register_op_attr(name, "TCallEffectKind", _PURE)
+        register_op_attr(name, "TScriptPrinterName", name.rpartition(".")[2])
+    tirx.register_intrin_lowering(
+        "tirx.nan_max", target="llvm", f=_lowering(lambda x, y: x > y), level=_LEVEL
+    )
+    tirx.register_intrin_lowering(
+        "tirx.nan_min", target="llvm", f=_lowering(lambda x, y: x < y), level=_LEVEL
+    )
+    stock = compilation_pipeline.PIPELINE_MAP[_PIPELINE]
+
+    def pipeline() -> Any:
+        lower, host, device = stock()
+        return tvm.ir.transform.Sequential([_keep_nans, lower]), host, device
+
+    compilation_pipeline.PIPELINE_MAP[_PIPELINE] = pipeline
+
+
+_PURE = 0
+
+
+@tvm.tirx.transform.prim_func_pass(opt_level=0)  # type: ignore[untyped-decorator]
+def _keep_nans(function: Any, _mod: Any, _context: Any) -> Any:
+    target = function.attrs.get("target")
+    if target is None or target.kind.name != "llvm":
+        return function
+    return function.with_body(_Rewriter().visit(function.body))
+
+
+class _Rewriter:
+    """Replaces maxima and minima of floats anywhere in a statement, by reflection."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Any] = {}
+
+    def visit(self, node: Any) -> Any:
+        if isinstance(node, tvm_ffi.Array):
+            items = [self.visit(item) for item in node]
+            changed = any(a is not b for a, b in zip(items, node, strict=True))
+            return tvm_ffi.Array(items) if changed else node
+        if not isinstance(node, tvm_ffi.Object) or isinstance(node, _LEAVES):
+            return node
+        handle = node.__chandle__()
+        if handle not in self._known:
+            self._known[handle] = self._rebuilt(node)
+        return self._known[handle]
+
+    def _rebuilt(self, node: Any) -> Any:
+        fields = {name: getattr(node, name) for name in _fields(type(node))}
+        key = type(node).__tvm_ffi_type_info__.type_key
+        new = {}
+        for name, value in fields.items():
+            if key == _BLOCK and (name == "init" or (name == "body" and _is_start_of(node))):
+                new[name] = _Starts().visit(value)
+            else:
+                new[name] = self.visit(value)
+        if key in _NAMES and "float" in str(node.ty):
+            return tirx.call_intrin(str(node.ty), _NAMES[key], new["a"], new["b"])
+        if all(new[name] is fields[name] for name in fields):
+            return node
+        return make_node(key, **new)
+
+
+class _Starts(_Rewriter):
+    """Lets a reduction start from an infinity."""
+
+    def visit(self, node: Any) -> Any:
+        if isinstance(node, tirx.FloatImm):
+            dtype = str(node.ty)
+            for bound, sign in ((tirx.max_value(dtype), 1), (tirx.min_value(dtype), -1)):
+                if node.value == bound.value:
+                    return tirx.FloatImm(dtype, sign * math.inf)
+        return super().visit(node)
+
+
+def _is_start_of(block: Any) -> bool:
+    return str(block.name_hint).endswith("_init")
+
+
+def _fields(kind: Any) -> list[str]:
+    names: list[str] = []
+    info = kind.__tvm_ffi_type_info__
+    while info is not None:
+        names += [field.name for field in info.fields]
+        info = info.parent_type_info
+    return names
+
+
+def _lowering(is_first: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    def lower(call: Any) -> Any:
+        one, other = call.args
+        dtype = str(call.ty)
+        if _is_constant(other):
+            one, other = other, one
+        x, y = tirx.Var("x", dtype), tirx.Var("y", dtype)
+        last = y if _is_constant(one) else tirx.Select(tirx.EQ(x, x), y, x)
+        chosen = tirx.Select(is_first(x, y), x, last)
+        return tirx.Let(x, one, tirx.Let(y, other, chosen))
+
+    return lower
+
+
+def _is_constant(node: Any) -> bool:
+    if isinstance(node, tirx.Broadcast):
+        node = node.value
+    return isinstance(node, tirx.FloatImm)

@@ -1,0 +1,192 @@
+"""Whether a network computes what its original computes, and inputs that can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import numpy as np
+
+from costlib.arrays import Bools
+from costlib.frozen import Frozen
+from costlib.workloads.network import Network, Reference
+from costlib.workloads.signature import TensorSpec
+
+Arrays = Sequence[np.ndarray]
+
+_TOLERANCES = {"float64": 1e-8, "float32": 2e-4, "float16": 5e-3, "bfloat16": 3e-2}
+"""Difference allowed, as a share of the largest element."""
+
+_FAR_MEAN, _FAR_SPREAD = 100.0, 0.01
+_NUDGES = 2
+_NUDGE_SHARE = 16
+"""A difference that many times as large as a nudge of the inputs makes is still rounding."""
+
+
+class OutputAgreement(Frozen):
+    """An output beside the original's.
+
+    Attributes
+    ----------
+    name, dtype, shape
+        Of the output; where dtype or shape differ, ``fault`` says what they should be.
+    max_abs_error, max_abs_output
+        Largest difference, and largest element of the original; ``None`` where they cannot be
+        compared.
+    fault
+        What is wrong; ``None`` if nothing is.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    max_abs_error: float | None = None
+    max_abs_output: float | None = None
+    fault: str | None = None
+
+
+def compare_outputs(
+    specs: Sequence[TensorSpec], actual: Arrays, expected: Arrays, nudged: Sequence[Arrays] = ()
+) -> list[OutputAgreement]:
+    """Compare outputs with the original's, on dtype and shape first, then on NaNs, then on values.
+
+    Parameters
+    ----------
+    specs
+        The outputs' names.
+    actual, expected
+        The outputs and the original's.
+    nudged
+        The original's outputs for inputs that differ by rounding: what changes there is not
+        held against an output.
+    """
+    found = []
+    for number, (spec, ours, theirs) in enumerate(zip(specs, actual, expected, strict=False)):
+        others = [outputs[number] for outputs in nudged]
+        found.append(_compared(spec.name, ours, theirs, others))
+    if len(actual) != len(expected):
+        fault = f"{len(actual)} outputs, where the original has {len(expected)}"
+        found.append(OutputAgreement(name="outputs", dtype="", shape=(), fault=fault))
+    return found
+
+
+def _compared(name: str, ours: np.ndarray, theirs: np.ndarray, nudged: Arrays) -> OutputAgreement:
+    dtype, shape = ours.dtype.name, ours.shape
+    fault = None
+    if dtype != theirs.dtype.name:
+        fault = f"it is {dtype}, the original's {theirs.dtype.name}"
+    elif shape != theirs.shape:
+        fault = f"its shape is {list(shape)}, the original's {list(theirs.shape)}"
+    if fault is not None:
+        return OutputAgreement(name=name, dtype=dtype, shape=shape, fault=fault)
+    exact = dtype not in _TOLERANCES
+    a, b = (x.astype("float64") for x in (ours, theirs))
+    apart = np.zeros(shape)
+    unsure = np.zeros(shape, bool)
+    for other in nudged:
+        with np.errstate(invalid="ignore"):
+            step = np.abs(other.astype("float64") - b)
+        unsure |= np.isnan(other.astype("float64")) != np.isnan(b)
+        apart = np.fmax(apart, step)
+    if exact:
+        unsure |= apart > 0
+    return _valued(name, dtype, a, b, _NUDGE_SHARE * apart, unsure)
+
+
+def _valued(
+    name: str, dtype: str, a: np.ndarray, b: np.ndarray, slack: np.ndarray, unsure: Bools
+) -> OutputAgreement:
+    lost = np.isnan(a) != np.isnan(b)
+    finite = np.isfinite(a) & np.isfinite(b)
+    with np.errstate(invalid="ignore"):
+        error = np.where(a == b, 0, np.abs(a - b))
+    scale = float(np.max(np.abs(b), initial=0, where=np.isfinite(b)))
+    allowed = _TOLERANCES.get(dtype, 0) * scale + np.where(np.isfinite(slack), slack, np.inf)
+    infinite = ~finite & ~np.isnan(a) & ~np.isnan(b) & (a != b)
+    wrong = ((finite & (error > allowed)) | infinite | lost) & ~unsure
+    largest = float(np.max(error, initial=0, where=finite))
+    fault = None
+    if wrong.any():
+        place = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
+        share = int(wrong.sum())
+        first = f"{a[place]:.6g} where the original has {b[place]:.6g}"
+        fault = f"{share} of {wrong.size} elements differ, the first at {list(place)}: {first}"
+    return OutputAgreement(
+        name=name,
+        dtype=dtype,
+        shape=a.shape,
+        max_abs_error=largest,
+        max_abs_output=scale,
+        fault=fault,
+    )
+
+
+def nudged_outputs(reference: Reference, inputs: Arrays, seed: int = 0) -> list[list[np.ndarray]]:
+    """Return an original's outputs for inputs that are moved by about a rounding error."""
+    rng = np.random.default_rng(seed)
+    return [reference([_nudged(array, rng) for array in inputs]) for _ in range(_NUDGES)]
+
+
+def _nudged(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    if array.dtype.name not in _TOLERANCES:
+        return array
+    share = np.finfo(array.dtype).eps if array.dtype.name != "bfloat16" else 2.0**-8
+    factor = 1 + 2 * float(share) * rng.uniform(-1, 1, array.shape)
+    return (array.astype("float64") * factor).astype(array.dtype)
+
+
+def telling_inputs(network: Network, seed: int = 0) -> Iterator[tuple[str, list[np.ndarray]]]:
+    """Draw inputs that bring different faults to light, each with a name.
+
+    Parameters
+    ----------
+    network
+        The network; integers stay within the range of those that it came with.
+    seed
+        The same seed gives the same inputs.
+    """
+    if network.examples:
+        yield "the inputs that came with it", [np.array(array) for array in network.examples]
+    rng = np.random.default_rng(seed)
+    drawn = [
+        _like(network.examples[i], rng) if network.examples else spec.random(rng)
+        for i, spec in enumerate(network.inputs)
+    ]
+    yield "random inputs", drawn
+    floats = [i for i, array in enumerate(drawn) if array.dtype.name in _TOLERANCES]
+    if not any(drawn[i].size for i in floats):
+        return
+    far = [_FAR_MEAN + _FAR_SPREAD * rng.standard_normal(array.shape) for array in drawn]
+    yield "inputs far from zero", _changed(drawn, floats, far.__getitem__)
+    for name, value in (("an input that is NaN", np.nan), ("a row of -inf", -np.inf)):
+        yield name, _changed(drawn, floats[:1], partial(_set_row, drawn, value))
+
+
+def _like(example: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw an array like another one: its numbers' range if they are integers."""
+    if example.dtype.name in _TOLERANCES:
+        return rng.standard_normal(example.shape).astype(example.dtype)
+    if example.dtype.kind == "b":
+        return rng.integers(0, 2, example.shape).astype(bool)
+    low, high = (int(f(example)) if example.size else 0 for f in (np.min, np.max))
+    return rng.integers(low, high, example.shape, dtype="int64", endpoint=True).astype(
+        example.dtype
+    )
+
+
+def _set_row(arrays: Arrays, value: float, number: int) -> np.ndarray:
+    """Set the first row, or the first element if that is all there is, or it is NaN."""
+    changed = np.array(arrays[number], "float64")
+    rows = changed.reshape(-1, changed.shape[-1] if changed.ndim else 1)
+    if np.isnan(value):
+        rows[0, :1] = value
+    else:
+        rows[0] = value
+    return changed
+
+
+def _changed(
+    arrays: Arrays, places: Sequence[int], of: Callable[[int], np.ndarray]
+) -> list[np.ndarray]:
+    """Replace some of the inputs, of the same dtype."""
+    return [of(i).astype(a.dtype) if i in places else a for i, a in enumerate(arrays)]

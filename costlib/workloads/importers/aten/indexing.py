@@ -1,0 +1,259 @@
+"""Operators that read and write where an index tensor says; negative indices count from the end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from costlib.tvm_compat import relax
+from costlib.workloads.folding import static_type
+from costlib.workloads.importers.aten.graph import (
+    Converter,
+    Graph,
+    dtype_of,
+    registering,
+    scalar,
+    shape_of,
+)
+
+CONVERTERS: dict[str, Converter] = {}
+converts = registering(CONVERTERS)
+
+R = relax.op
+
+
+def from_the_start(g: Graph, index: Any, extent: int) -> Any:
+    """Count indices from the start of an axis."""
+    if isinstance(index, torch.Tensor):
+        return torch.where(index < 0, index + extent, index)
+    dtype = static_type(index)[1]
+    below = g.emit(R.less(index, scalar(0, dtype)))
+    return g.emit(R.where(below, g.emit(R.add(index, scalar(extent, dtype))), index))
+
+
+@converts("embedding")
+def _embedding(g: Graph, table: Any, index: Any, *_: Any) -> Any:
+    """Look rows up; as a list of them, which is how TVM's programs for it are known."""
+    table, index = g.tensor(table), g.tensor(index, "int32")
+    shape = shape_of(index)
+    if len(shape) == 1:
+        return R.take(table, index, axis=0)
+    rows = g.emit(R.take(table, g.emit(R.reshape(index, [math.prod(shape)])), axis=0))
+    return R.reshape(rows, shape_of(g.out))
+
+
+@converts("index_select")
+def _index_select(g: Graph, x: Any, dim: int, index: Any) -> Any:
+    x = g.tensor(x)
+    if not shape_of(x):
+        return x
+    axis = dim % len(shape_of(x))
+    taken = g.tensor(from_the_start(g, index, shape_of(x)[axis]))
+    if not shape_of(taken):
+        taken = g.emit(R.reshape(taken, [1]))
+    return R.take(x, taken, axis=axis, mode="clip")
+
+
+@converts("gather")
+def _gather(g: Graph, x: Any, dim: int, index: Any, *_: Any) -> Any:
+    x = g.tensor(x)
+    shape = shape_of(x)
+    if not shape:
+        return x if not shape_of(index) else R.broadcast_to(x, shape_of(index))
+    axis = dim % len(shape)
+    index = g.tensor(from_the_start(g, index, shape[axis]))
+    inner = [slice(0, n) for i, n in enumerate(shape_of(index))]
+    ends = [part.stop if i != axis else shape[i] for i, part in enumerate(inner)]
+    if tuple(ends) != shape:
+        x = g.emit(R.strided_slice(x, list(range(len(shape))), [0] * len(shape), ends))
+    return R.gather_elements(x, index, axis)
+
+
+@converts("index", "_unsafe_index")
+def _index(g: Graph, x: Any, indices: Sequence[Any]) -> Any:
+    x = g.tensor(x)
+    places = [axis for axis, index in enumerate(indices) if index is not None]
+    first, flat, wide = _flattened(g, x, indices, places)
+    taken = g.emit(R.take(first, g.tensor(flat), axis=0, mode="clip"))
+    # The axes of the index come first; they belong where those were that it took the place of.
+    if places != list(range(places[0], places[-1] + 1)):
+        return taken
+    rank, before = len(wide), places[0]
+    others = range(rank, rank + len(shape_of(x)) - len(places))
+    order = [*others[:before], *range(rank), *others[before:]]
+    return R.permute_dims(taken, order) if order != sorted(order) else taken
+
+
+def _flattened(
+    g: Graph, x: Any, indices: Sequence[Any], places: Sequence[int]
+) -> tuple[Any, Any, tuple[int, ...]]:
+    """Make one axis, the first, of those that are indexed, and one index of the indices."""
+    shape = shape_of(x)
+    if any(_dtype(indices[axis]) in ("bool", "uint8") for axis in places):
+        raise NotImplementedError("the shape of what a mask picks depends on data; use torch.where")
+    others = [axis for axis in range(len(shape)) if axis not in places]
+    order = [*places, *others]
+    moved = x if order == sorted(order) else g.emit(R.permute_dims(x, order))
+    size = math.prod(shape[axis] for axis in places)
+    if len(places) > 1:
+        moved = g.emit(R.reshape(moved, [size, *(shape[axis] for axis in others)]))
+    wide = torch.broadcast_shapes(*(shape_of(indices[axis]) for axis in places))
+    flat: Any = None
+    for axis in places:
+        index = from_the_start(g, indices[axis], shape[axis])
+        flat = index if flat is None else _plus(g, _scaled(g, flat, shape[axis]), index)
+    return moved, _wide(g, flat, wide), tuple(wide)
+
+
+def _dtype(index: Any) -> str:
+    if isinstance(index, torch.Tensor):
+        return str(index.dtype).removeprefix("torch.")
+    return static_type(index)[1]
+
+
+def _scaled(g: Graph, index: Any, factor: int) -> Any:
+    if isinstance(index, torch.Tensor):
+        return index * factor
+    return g.emit(R.multiply(index, scalar(factor, static_type(index)[1])))
+
+
+def _plus(g: Graph, one: Any, other: Any) -> Any:
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return one + other
+    return g.emit(R.add(g.tensor(one, "int64"), g.tensor(other, "int64")))
+
+
+def _wide(g: Graph, index: Any, shape: Sequence[int]) -> Any:
+    if isinstance(index, torch.Tensor):
+        return index.expand(shape)
+    return index if shape_of(index) == tuple(shape) else g.emit(R.broadcast_to(index, shape))
+
+
+@converts("index_put", "_unsafe_index_put")
+def _index_put(
+    g: Graph, x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False, *_: Any
+) -> Any:
+    x = g.tensor(x)
+    shape = shape_of(x)
+    places = [axis for axis, index in enumerate(indices) if index is not None]
+    if len(places) == 1 and _dtype(indices[places[0]]) == "bool":
+        return _masked(g, x, indices[places[0]], places[0], values, accumulate)
+    moved, flat, wide = _flattened(g, x, indices, places)
+    others = [n for axis, n in enumerate(shape) if axis not in places]
+    adjacent = places == list(range(places[0], places[-1] + 1))
+    before = places[0] if adjacent else 0
+    written = [*others[:before], *wide, *others[before:]]
+    values = g.emit(R.broadcast_to(g.tensor(values, dtype_of(g.out)), written))
+    rank = len(wide)
+    order = [*range(before, before + rank), *range(before), *range(before + rank, len(written))]
+    if order != sorted(order):
+        values = g.emit(R.permute_dims(values, order))
+    count = math.prod(wide)
+    values = g.emit(R.reshape(values, [count, *others]))
+    rows = g.emit(R.reshape(g.tensor(flat, "int64"), [count, 1]))
+    mode = "add" if accumulate else "update"
+    result = g.emit(R.scatter_nd(moved, rows, values, mode))
+    result = g.emit(R.reshape(result, [*(shape[axis] for axis in places), *others]))
+    back = [*places, *(axis for axis in range(len(shape)) if axis not in places)]
+    inverse = [back.index(axis) for axis in range(len(shape))]
+    return R.permute_dims(result, inverse) if inverse != sorted(inverse) else result
+
+
+def _masked(g: Graph, x: Any, mask: Any, axis: int, values: Any, accumulate: bool) -> Any:
+    values = g.tensor(values, dtype_of(g.out))
+    if math.prod(shape_of(values)) != 1:
+        raise NotImplementedError("what goes where depends on the mask; use torch.where")
+    mask = g.tensor(mask)
+    rank = len(shape_of(x))
+    along = [*[1] * axis, *shape_of(mask), *[1] * (rank - axis - len(shape_of(mask)))]
+    mask = g.emit(R.reshape(mask, along))
+    value = g.emit(R.reshape(values, []))
+    return R.where(mask, g.emit(R.add(x, value)) if accumulate else value, x)
+
+
+_REDUCTIONS = {
+    None: "update",
+    "add": "add",
+    "sum": "add",
+    "multiply": "mul",
+    "prod": "mul",
+    "amax": "max",
+    "amin": "min",
+}
+
+
+@converts("scatter")
+def _scatter(g: Graph, x: Any, dim: int, index: Any, source: Any, reduce: str | None = None) -> Any:
+    return _scattered(g, x, dim, index, source, _REDUCTIONS[reduce])
+
+
+@converts("scatter_add")
+def _scatter_add(g: Graph, x: Any, dim: int, index: Any, source: Any) -> Any:
+    return _scattered(g, x, dim, index, source, "add")
+
+
+@converts("scatter_reduce")
+def _scatter_reduce(
+    g: Graph, x: Any, dim: int, index: Any, source: Any, reduce: str, include_self: bool = True
+) -> Any:
+    if reduce == "mean" or not include_self:
+        raise NotImplementedError("a mean, or what leaves out the tensor itself, is not supported")
+    return _scattered(g, x, dim, index, source, _REDUCTIONS[reduce])
+
+
+def _scattered(g: Graph, x: Any, dim: int, index: Any, source: Any, mode: str) -> Any:
+    dtype = dtype_of(g.out)
+    x, index, source = g.tensor(x), g.tensor(index, "int64"), g.tensor(source, dtype)
+    shape = shape_of(x)
+    if not shape:
+        x, index = (g.emit(R.reshape(value, [1])) for value in (x, index))
+    axis = dim % max(len(shape), 1)
+    size = shape_of(index)
+    if not shape_of(source):
+        source = g.emit(R.broadcast_to(source, size))
+    elif shape_of(source) != size:
+        source = g.emit(R.strided_slice(source, list(range(len(size))), [0] * len(size), size))
+    index = from_the_start(g, index, shape_of(x)[axis])
+    result = g.emit(R.scatter_elements(x, index, source, axis, mode))
+    return result if shape else R.reshape(result, [])
+
+
+@converts("slice_scatter")
+def _slice_scatter(
+    g: Graph,
+    x: Any,
+    source: Any,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> Any:
+    """Put a tensor's rows at places that are known: taken from the two, one after the other."""
+    x, source = g.tensor(x), g.tensor(source, dtype_of(g.out))
+    axis = dim % len(shape_of(x))
+    size = shape_of(x)[axis]
+    places = torch.arange(size)
+    written = torch.arange(size)[slice(start, end, step)]
+    places[written] = size + torch.arange(len(written))
+    both = g.emit(R.concat([x, source], axis))
+    return R.take(both, g.tensor(places), axis=axis, mode="clip")
+
+
+@converts("select_scatter")
+def _select_scatter(g: Graph, x: Any, source: Any, dim: int, index: int) -> Any:
+    place = index % shape_of(g.out)[dim]
+    source = g.emit(R.expand_dims(g.tensor(source), dim % len(shape_of(g.out))))
+    return _slice_scatter(g, x, source, dim, place, place + 1)
+
+
+@converts("bucketize")
+def _bucketize(g: Graph, x: Any, bounds: Any, out_int32: bool = False, right: bool = False) -> Any:
+    x, bounds = g.tensor(x), g.tensor(bounds)
+    x = g.emit(R.expand_dims(x, len(shape_of(x))))
+    compare = R.less_equal if right else R.less
+    dtype = dtype_of(g.out)
+    below = g.cast(g.emit(compare(bounds, x)), dtype)
+    return R.sum(below, [-1])

@@ -1,0 +1,323 @@
+"""Operators that make one element of many: sums, extremes, means, variances, scans, sorting."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from costlib.tvm_compat import relax, te, tirx
+from costlib.workloads.folding import static_type
+from costlib.workloads.importers.aten.elementwise import computed_in, elementwise
+from costlib.workloads.importers.aten.graph import (
+    Converter,
+    Graph,
+    dtype_of,
+    elements,
+    registering,
+    scalar,
+    shape_of,
+)
+
+CONVERTERS: dict[str, Converter] = {}
+converts = registering(CONVERTERS)
+
+R = relax.op
+
+Axes = int | Sequence[int] | None
+
+
+def axes_of(x: Any, dim: Axes) -> list[int]:
+    """Return the axes that a reduction is over, from 0 on; none given means all."""
+    rank = len(shape_of(x))
+    if dim is None or (not isinstance(dim, int) and not dim):
+        return list(range(rank))
+    return sorted({axis % max(rank, 1) for axis in ([dim] if isinstance(dim, int) else dim)})
+
+
+def reduced(g: Graph, function: Callable[..., Any], x: Any, dim: Axes, keepdim: bool) -> Any:
+    """Reduce a tensor; one without dimensions is its own result."""
+    if not shape_of(x):
+        return x
+    return g.emit(function(x, axes_of(x, dim), keepdims=keepdim))
+
+
+@converts("sum")
+def _sum(g: Graph, x: Any, dim: Axes = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    out = dtype_of(g.out)
+    if not isinstance(keepdim, bool):  # ``sum.default`` takes the dtype right after the tensor.
+        dim, keepdim = None, False
+    return g.cast(reduced(g, R.sum, g.tensor(x, computed_in(out)), dim, keepdim), out)
+
+
+@converts("prod")
+def _prod(g: Graph, x: Any, dim: Any = None, keepdim: Any = False, dtype: Any = None) -> Any:
+    out = dtype_of(g.out)
+    if not isinstance(keepdim, bool) or not isinstance(dim, int):
+        dim, keepdim = None, False
+    return g.cast(reduced(g, R.prod, g.tensor(x, computed_in(out)), dim, keepdim), out)
+
+
+@converts("mean")
+def _mean(g: Graph, x: Any, dim: Any = None, keepdim: Any = False, dtype: Any = None) -> Any:
+    out = dtype_of(g.out)
+    if not isinstance(dim, (int, list, tuple)):
+        dim, keepdim = None, False
+    return g.cast(reduced(g, R.mean, g.tensor(x, computed_in(out)), dim, bool(keepdim)), out)
+
+
+@converts("amax", "max")
+def _amax(g: Graph, x: Any, dim: Axes = None, keepdim: bool = False) -> Any:
+    return _extreme(g, R.max, R.argmax, x, dim, keepdim)
+
+
+@converts("amin", "min")
+def _amin(g: Graph, x: Any, dim: Axes = None, keepdim: bool = False) -> Any:
+    return _extreme(g, R.min, R.argmin, x, dim, keepdim)
+
+
+def _extreme(g: Graph, best: Any, place: Any, x: Any, dim: Axes, keepdim: bool) -> Any:
+    x = g.tensor(x)
+    dtype = static_type(x)[1]
+    wide = g.cast(x, "int8") if dtype == "bool" else x
+    values = g.cast(reduced(g, best, wide, dim, keepdim), dtype)
+    if not isinstance(g.out, (tuple, list)):
+        return values
+    return values, _place(g, place, wide, dim, keepdim)
+
+
+def _place(g: Graph, function: Any, x: Any, dim: Any, keepdim: bool) -> Any:
+    shape = shape_of(x)
+    if not shape:
+        return scalar(0, "int64")
+    if dim is None:
+        flat = g.emit(R.reshape(x, [-1]))
+        index = g.emit(function(flat, 0, False))
+        return g.emit(R.reshape(index, [1] * len(shape))) if keepdim else index
+    return g.emit(function(x, dim % len(shape), keepdim))
+
+
+@converts("argmax")
+def _argmax(g: Graph, x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    return _place(g, R.argmax, _ordered(g, x), dim, keepdim)
+
+
+@converts("argmin")
+def _argmin(g: Graph, x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    return _place(g, R.argmin, _ordered(g, x), dim, keepdim)
+
+
+def _ordered(g: Graph, x: Any) -> Any:
+    x = g.tensor(x)
+    return g.cast(x, "int8") if static_type(x)[1] == "bool" else x
+
+
+@converts("any")
+def _any(g: Graph, x: Any, dim: Axes = None, keepdim: bool = False) -> Any:
+    return _truth(g, R.max, x, dim, keepdim)
+
+
+@converts("all")
+def _all(g: Graph, x: Any, dim: Axes = None, keepdim: bool = False) -> Any:
+    return _truth(g, R.min, x, dim, keepdim)
+
+
+def _truth(g: Graph, function: Any, x: Any, dim: Axes, keepdim: bool) -> Any:
+    bits = g.cast(g.tensor(x, "bool"), "int8")
+    return g.cast(reduced(g, function, bits, dim, keepdim), dtype_of(g.out))
+
+
+def moments(g: Graph, x: Any, axes: Sequence[int]) -> tuple[Any, Any, Any]:
+    """Return mean, deviations and mean square deviation of a float tensor, axes kept.
+
+    In two passes over what is left when the first element is taken off: where the mean is far
+    from zero, anything else loses the digits that count.
+    """
+    axes = list(axes)
+    first = g.emit(R.strided_slice(x, axes, [0] * len(axes), [1] * len(axes)))
+    near = g.emit(R.subtract(x, first))
+    offset = g.emit(R.mean(near, axes, keepdims=True))
+    apart = g.emit(R.subtract(near, offset))
+    square = g.emit(R.mean(g.emit(R.multiply(apart, apart)), axes, keepdims=True))
+    return g.emit(R.add(first, offset)), apart, square
+
+
+def _variance(g: Graph, x: Any, dim: Axes, correction: Any, keepdim: bool, out: str) -> Any:
+    x = g.tensor(x, computed_in(out))
+    axes = axes_of(x, dim)
+    shape = shape_of(x)
+    count = elements([shape[axis] for axis in axes])
+    free = count - (1 if correction is None else float(correction))
+    scale = count / free if free > 0 else math.nan
+    mean, _, square = moments(g, x, axes) if shape else (x, x, g.emit(R.subtract(x, x)))
+    variance = g.emit(R.multiply(square, scalar(scale, computed_in(out))))
+    if not keepdim and shape:
+        mean, variance = (g.emit(R.squeeze(value, axes)) for value in (mean, variance))
+    return g.cast(variance, out), g.cast(mean, out)
+
+
+@converts("var")
+def _var(g: Graph, x: Any, dim: Axes, correction: Any = None, keepdim: bool = False) -> Any:
+    return _variance(g, x, dim, correction, keepdim, dtype_of(g.out))[0]
+
+
+@converts("var_mean")
+def _var_mean(g: Graph, x: Any, dim: Axes, correction: Any = None, keepdim: bool = False) -> Any:
+    return _variance(g, x, dim, correction, keepdim, dtype_of(g.out[0]))
+
+
+@converts("_softmax", "softmax", "_safe_softmax")
+def _softmax(g: Graph, x: Any, dim: int, *_: Any) -> Any:
+    return _over_axis(g, R.nn.softmax, x, dim)
+
+
+@converts("_log_softmax", "log_softmax")
+def _log_softmax(g: Graph, x: Any, dim: int, *_: Any) -> Any:
+    return _over_axis(g, R.nn.log_softmax, x, dim)
+
+
+def _over_axis(g: Graph, function: Any, x: Any, dim: int) -> Any:
+    out = dtype_of(g.out)
+    x = g.tensor(x, computed_in(out))
+    if shape_of(x):
+        return g.cast(g.emit(function(x, dim)), out)
+    single = g.emit(function(g.emit(R.reshape(x, [1])), 0))
+    return g.cast(g.emit(R.reshape(single, [])), out)
+
+
+@converts("cumsum")
+def _cumsum(g: Graph, x: Any, dim: int, dtype: Any = None) -> Any:
+    return _scan(g, x, dim, lambda a, b: a + b, "cumsum")
+
+
+@converts("cumprod")
+def _cumprod(g: Graph, x: Any, dim: int, dtype: Any = None) -> Any:
+    return _scan(g, x, dim, lambda a, b: a * b, "cumprod")
+
+
+def _scan(g: Graph, x: Any, dim: int, join: Callable[[Any, Any], Any], name: str) -> Any:
+    """Join each element with what comes before it, twice as far at each step (Hillis, Steele)."""
+    out = dtype_of(g.out)
+    x = g.tensor(x, computed_in(out))
+    shape = shape_of(x)
+    axis = dim % max(len(shape), 1)
+    step = 1
+    while shape and step < shape[axis]:
+        x = _joined_with_earlier(g, x, axis, step, join, name)
+        step *= 2
+    return g.cast(x, out)
+
+
+def _joined_with_earlier(g: Graph, x: Any, axis: int, step: int, join: Any, name: str) -> Any:
+    def compute(x: Any) -> Any:
+        def value(*i: Any) -> Any:
+            earlier = (*i[:axis], i[axis] - step, *i[axis + 1 :])
+            return tirx.if_then_else(i[axis] >= step, join(x(*earlier), x(*i)), x(*i))
+
+        return te.compute(x.shape, value, name=name)
+
+    return g.emit_te(compute, x, name=name)
+
+
+@converts("sort")
+def _sort(g: Graph, x: Any, *options: Any) -> Any:
+    *_, dim, descending = options
+    x = g.tensor(x)
+    if not shape_of(x):
+        return x, scalar(0, "int64")
+    dtype = static_type(x)[1]
+    key = _key(g, x)
+    index = g.emit(R.argsort(key, dim, descending, "int64"))
+    return g.cast(g.emit(R.gather_elements(x, index, dim % len(shape_of(x)))), dtype), index
+
+
+@converts("argsort")
+def _argsort(g: Graph, x: Any, *options: Any) -> Any:
+    *_, dim, descending = options
+    return R.argsort(_key(g, g.tensor(x)), dim, descending, "int64")
+
+
+def _key(g: Graph, x: Any) -> Any:
+    """Sort by something that TVM sorts: not by booleans and halves."""
+    dtype = static_type(x)[1]
+    return (
+        g.cast(x, "int32")
+        if dtype in ("bool", "int8", "uint8", "int16")
+        else (g.cast(x, computed_in(dtype)))
+    )
+
+
+@converts("topk")
+def _topk(g: Graph, x: Any, k: int, dim: int = -1, largest: bool = True, _: bool = True) -> Any:
+    x = g.tensor(x)
+    shape = shape_of(x)
+    if not shape:
+        return x, scalar(0, "int64")
+    axis = dim % len(shape)
+    index = g.emit(R.argsort(_key(g, x), axis, largest, "int64"))
+    index = g.emit(R.strided_slice(index, [axis], [0], [k]))
+    return g.emit(R.gather_elements(x, index, axis)), index
+
+
+@converts("linalg_vector_norm")
+def _vector_norm(
+    g: Graph, x: Any, order: float = 2, dim: Axes = None, keepdim: bool = False, _: Any = None
+) -> Any:
+    out = dtype_of(g.out)
+    wide = computed_in(out)
+    size = g.emit(R.abs(g.tensor(x, wide)))
+    if math.isinf(order):
+        return g.cast(reduced(g, R.max if order > 0 else R.min, size, dim, keepdim), out)
+    if order == 0:
+        present = g.cast(g.emit(R.not_equal(size, scalar(0, wide))), wide)
+        return g.cast(reduced(g, R.sum, present, dim, keepdim), out)
+    if order == 1:
+        return g.cast(reduced(g, R.sum, size, dim, keepdim), out)
+    if order == 2:
+        square = reduced(g, R.sum, g.emit(R.multiply(size, size)), dim, keepdim)
+        return g.cast(g.emit(R.sqrt(square)), out)
+    powers = reduced(g, R.sum, g.emit(R.power(size, scalar(order, wide))), dim, keepdim)
+    return g.cast(g.emit(R.power(powers, scalar(1 / order, wide))), out)
+
+
+@converts("median")
+def _median(g: Graph, x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Take the lower of the two in the middle."""
+    x = g.tensor(x)
+    if dim is None:
+        flat = g.emit(R.reshape(x, [-1]))
+        return g.emit(R.reshape(_kth(g, flat, 0, (shape_of(flat)[0] + 1) // 2, False)[0], []))
+    axis = dim % max(len(shape_of(x)), 1)
+    return _kth(g, x, axis, (shape_of(x)[axis] + 1) // 2, keepdim)
+
+
+@converts("kthvalue")
+def _kthvalue(g: Graph, x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    x = g.tensor(x)
+    return _kth(g, x, dim % max(len(shape_of(x)), 1), k, keepdim)
+
+
+def _kth(g: Graph, x: Any, axis: int, k: int, keepdim: bool) -> tuple[Any, Any]:
+    index = g.emit(R.argsort(_key(g, x), axis, False, "int64"))
+    index = g.emit(R.strided_slice(index, [axis], [k - 1], [k]))
+    values = g.emit(R.gather_elements(x, index, axis))
+    if not keepdim:
+        values, index = (g.emit(R.squeeze(value, [axis])) for value in (values, index))
+    return values, index
+
+
+@converts("logsumexp")
+def _logsumexp(g: Graph, x: Any, dim: Axes, keepdim: bool = False) -> Any:
+    out = dtype_of(g.out)
+    x = g.tensor(x, computed_in(out))
+    axes = axes_of(x, dim)
+    top = g.emit(R.max(x, axes, keepdims=True))
+    top = elementwise(g, _finite_or_zero, top, name="finite")
+    total = g.emit(R.sum(g.emit(R.exp(g.emit(R.subtract(x, top)))), axes, keepdims=True))
+    result = g.emit(R.add(g.emit(R.log(total)), top))
+    return g.cast(result if keepdim else g.emit(R.squeeze(result, axes)), out)
+
+
+def _finite_or_zero(x: Any) -> Any:
+    dtype = x.ty.dtype
+    return tirx.Select(tirx.abs(x) < tirx.infinity(str(dtype)), x, tirx.const(0, dtype))

@@ -1,0 +1,63 @@
+"""PyTorch's own version of a network, to compare outputs and latency with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from costlib.workloads.signature import Signature, built
+from costlib.workloads.torch_arrays import to_numpy, to_torch
+
+
+@dataclass(frozen=True)
+class TorchReference:
+    """The PyTorch module that a network was exported from.
+
+    Attributes
+    ----------
+    module
+        A ``torch.nn.Module`` in evaluation mode.
+    signature
+        How the module takes the network's inputs; in order, if it is not given.
+    state
+        What its buffers that change are at first, by name.
+    """
+
+    name: ClassVar[str] = "PyTorch"
+    module: Any
+    signature: Signature | None = None
+    state: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return PyTorch's own outputs, in the network's order, and the state after the call."""
+        import torch
+        from torch.utils import _pytree as pytree
+
+        with torch.no_grad():
+            for name, initial in self.state.items():
+                self.module.get_buffer(name).copy_(initial)
+        found = pytree.tree_leaves(self.timed(inputs)())
+        outputs = [value for value in found if isinstance(value, torch.Tensor)]
+        outputs += [self.module.get_buffer(name) for name in self.state]
+        return [to_numpy(output).copy() for output in outputs]
+
+    def timed(self, inputs: Sequence[np.ndarray]) -> Callable[[], Any]:
+        """Return a call of the module on ``inputs`` with nothing around it that takes time."""
+        import torch
+
+        tensors = [to_torch(array) for array in inputs]
+        args: Sequence[Any] = tensors
+        kwargs: Mapping[str, Any] = {}
+        if self.signature is not None:
+            args = built(self.signature.arguments, tensors)
+            kwargs = built(self.signature.keywords, tensors)
+        module = self.module
+
+        def call() -> Any:
+            with torch.inference_mode():
+                return module(*args, **kwargs)
+
+        return call
