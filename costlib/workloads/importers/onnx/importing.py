@@ -1,0 +1,142 @@
+"""ONNX models as networks."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from costlib.errors import UnsupportedModelError
+from costlib.tvm_compat import relax
+from costlib.workloads.importers.onnx import catalogue
+from costlib.workloads.importers.onnx.casting import dtype_of
+from costlib.workloads.importers.onnx.graph import RefusedNode, Walker
+from costlib.workloads.importers.onnx.inferred import disagreement
+from costlib.workloads.importers.onnx.loading import check_model, load_model
+from costlib.workloads.importers.onnx.node import Refused, Value
+from costlib.workloads.importers.onnx.reference import OnnxReference
+from costlib.workloads.importers.onnx.tensors import Tensor
+from costlib.workloads.importers.relax import input_specs
+from costlib.workloads.network import Network
+
+
+def import_onnx(path: Path) -> Network:
+    """Import an ONNX model, and weights kept in files beside it.
+
+    Errors are those of :func:`costlib.workloads.load_network`.
+    """
+    return _imported(load_model(path), path.stem, str(path), str(path))
+
+
+def import_onnx_model(model: onnx.ModelProto, name: str) -> Network:
+    """Import an ONNX model in memory as a network of that name.
+
+    Errors are those of :func:`costlib.workloads.load_network`.
+    """
+    check_model(model, name)
+    return _imported(model, name, name)
+
+
+def _imported(model: onnx.ModelProto, name: str, source: str, path: str | None = None) -> Network:
+    catalogue.load()
+    opsets = {
+        "" if entry.domain == "ai.onnx" else entry.domain: entry.version
+        for entry in model.opset_import
+    }
+    opsets.setdefault("", 1)
+    functions = {(f.domain, f.name, f.overload): f for f in model.functions}
+    inputs = _inputs(model.graph, source)
+    walker = Walker(opsets, functions)
+    lacking = catalogue.lacking(model.graph, opsets, set(functions))
+    if lacking:
+        raise UnsupportedModelError(
+            f"{source}: not supported: {', '.join(map(catalogue.explained, lacking))}", lacking
+        )
+    builder = relax.BlockBuilder()
+    refused: Refused | RefusedNode | None = None
+    with builder.function("main", list(inputs.values())):
+        with builder.dataflow():
+            try:
+                output = _outputs(model.graph, walker, inputs)
+            except (Refused, RefusedNode) as reason:
+                refused = reason  # TVM warns of a function that is left without an end.
+                output = relax.Tuple([])
+            result = builder.emit_output(output)
+        builder.emit_func_output(result)
+    if refused is not None:
+        operators = [refused.operator] if isinstance(refused, RefusedNode) else []
+        raise UnsupportedModelError(f"{source}: {refused}", operators)
+    mod = builder.get()
+    reference: Any = OnnxReference(model, path)
+    return Network(name, mod, input_specs(mod, source), reference)
+
+
+def _outputs(graph: onnx.GraphProto, walker: Walker, inputs: dict[str, Any]) -> Any:
+    """Import a graph's nodes; return its output, or a tuple of its outputs."""
+    scope: dict[str, Value] = {name: Tensor(variable) for name, variable in inputs.items()}
+    results = walker.graph(graph, scope)
+    outputs = [_output(*pair) for pair in zip(graph.output, results, strict=True)]
+    return outputs[0] if len(outputs) == 1 else relax.Tuple(outputs)
+
+
+def _inputs(graph: onnx.GraphProto, source: str) -> dict[str, Any]:
+    """Return a variable for each input that is no weight."""
+    initialised = {tensor.name for tensor in graph.initializer}
+    variables: dict[str, Any] = {}
+    taken: set[str] = set()
+    for value in graph.input:
+        if value.name in initialised:
+            continue
+        if value.type.WhichOneof("value") != "tensor_type":
+            raise UnsupportedModelError(f"{source}: input '{value.name}' is no tensor")
+        kind = value.type.tensor_type
+        if not kind.HasField("shape"):
+            raise UnsupportedModelError(
+                f"{source}: input '{value.name}' has no shape; give it one before importing"
+            )
+        for axis, extent in enumerate(kind.shape.dim):
+            if not extent.HasField("dim_value") or extent.dim_value < 1:
+                if extent.HasField("dim_value"):
+                    raise UnsupportedModelError(
+                        f"{source}: input '{value.name}' has no elements: "
+                        f"dimension {axis} is {extent.dim_value}"
+                    )
+                label = extent.dim_param or "unknown"
+                raise UnsupportedModelError(
+                    f"{source}: dimension {axis} of input '{value.name}' is dynamic ({label}); "
+                    "fix it, e.g. with onnx.tools.update_model_dims, before importing"
+                )
+        try:
+            dtype = dtype_of(kind.elem_type)
+        except Refused as reason:
+            raise UnsupportedModelError(f"{source}: input '{value.name}' {reason}") from None
+        shape = [dim.dim_value for dim in kind.shape.dim]
+        label = _identifier(value.name, taken)
+        variables[value.name] = relax.Var(label, relax.TensorType(shape, dtype))
+    return variables
+
+
+def _identifier(name: str, taken: set[str]) -> str:
+    """Return a name for a variable of Relax that is like an input's and that no other has."""
+    label = re.sub(r"\W", "_", name.replace(".", "_"), flags=re.ASCII)
+    label = label if label[:1].isalpha() or label[:1] == "_" else f"input_{label}"
+    unique, count = label, 0
+    while unique in taken:
+        count += 1
+        unique = f"{label}_{count}"
+    taken.add(unique)
+    return unique
+
+
+def _output(declared: onnx.ValueInfoProto, value: Value) -> Any:
+    if not isinstance(value, Tensor):
+        kind = "an optional without a value" if value is None else "a sequence"
+        raise Refused(f"output '{declared.name}' is {kind}; give out tensors")
+    if not value.size:
+        raise Refused(f"output '{declared.name}' has no elements: {list(value.shape)}")
+    problem = disagreement(declared.type, value)
+    if problem is not None:
+        raise Refused(f"output '{declared.name}': the model {problem}, which the file declares")
+    return value.expr
