@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kept_server import KeptServer
 
 from costlib.collecting.collect import collect
 from costlib.data.dataset import Dataset
 from costlib.hardware import Hardware
 from costlib.hub import Bundle
 from costlib.hub.train import train
+from costlib.measure import measurer
 from costlib.measure.config import MeasureConfig
 from costlib.workloads import Task, extract_tasks
 
@@ -27,6 +29,15 @@ def metaschedule_forgets_its_loggers() -> Iterator[None]:
     """It keeps its log to itself; pytest listens there, and then it cannot be configured again."""
     yield
     logging.getLogger("tvm.s_tir.meta_schedule").propagate = True
+
+
+@pytest.fixture(scope="session", autouse=True)
+def measurers_start_quickly() -> Iterator[None]:
+    """Those that tests start in this process; what a user starts has a fork server of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measurer, "MeasureServer", KeptServer)
+        patch.setattr(measurer, "_CALIBRATION_SAMPLES", 10)
+        yield
 
 
 @pytest.fixture(scope="session")
