@@ -106,7 +106,7 @@ def _hidden(package: str) -> Iterator[None]:
 @contextlib.contextmanager
 def _names_fetched_once() -> Iterator[None]:
     """Let ``tvm_ffi`` keep the names of the functions that C++ registered."""
-    registry = importlib.import_module("tvm_ffi.registry")
+    registry: Any = importlib.import_module("tvm_ffi.registry")
     fetch = registry.list_global_func_names
     names: list[str] = []
 
