@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from command_line import costlib
@@ -56,10 +57,11 @@ def programs(out: Path) -> list[str]:
     return sorted(Dataset.open(out).scan().collect()["program_id"])
 
 
-def test_collecting(tmp_path: Path) -> None:
+def test_collecting(tmp_path: Path, network_file: Callable[[str], str]) -> None:
+    sources = [network_file(one) for one in ("matmul 16 16 16", "softmax 8 16", "matmul 8 16 32")]
     plan = tmp_path / "plan.toml"
     plan.write_text(
-        'sources = ["matmul 16 16 16", "softmax 8 16", "matmul 8 16 32"]\n'
+        f"sources = {json.dumps(sources)}\n"
         "programs_per_task = 8\nmin_flops = 0\nmix = {evolved = 0, mutated = 0}\n"
     )
     command = [sys.executable, "-m", "costlib", "collect", "--plan", str(plan), "--out"]

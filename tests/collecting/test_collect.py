@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -74,9 +75,9 @@ def test_no_programs(tmp_path: Path, matmul: Task) -> None:
         collect([matmul], tmp_path / "ds", programs_per_task=0)
 
 
-def test_two_collectors_share_the_work(tmp_path: Path, hardware: Hardware) -> None:
+def test_two_collectors_share_the_work(tmp_path: Path, network_file: Callable[[str], str]) -> None:
     out = tmp_path / "ds"
-    tasks = ["matmul 32 32 32", "matmul 16 32 32", "softmax 16 32"]
+    tasks = [network_file(one) for one in ("matmul 32 32 32", "matmul 16 32 32", "softmax 16 32")]
     command = [sys.executable, "-m", "costlib", "collect", *tasks, "--out", str(out)]
     both = [
         subprocess.Popen([*command, "--programs", "8"], stderr=subprocess.PIPE) for _ in range(2)
