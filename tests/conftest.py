@@ -18,6 +18,7 @@ from costlib.hub import Bundle
 from costlib.hub.train import train
 from costlib.measure import measurer
 from costlib.measure.config import MeasureConfig
+from costlib.tuning import comparison
 from costlib.tvm_compat.api import module_to_json
 from costlib.workloads import Task, extract_tasks, load_network
 
@@ -35,11 +36,13 @@ def metaschedule_forgets_its_loggers() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def measurers_start_quickly() -> Iterator[None]:
-    """Those that tests start in this process; what a user starts has a fork server of its own."""
+def measuring_is_quick() -> Iterator[None]:
+    """In this process; what a test starts as a user does measures as it does for a user."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(measurer, "MeasureServer", KeptServer)
         patch.setattr(measurer, "_CALIBRATION_SAMPLES", 10)
+        patch.setattr(comparison, "_TURNS", 2)
+        patch.setattr(comparison, "_TURN_SECS", 0.01)
         yield
 
 
