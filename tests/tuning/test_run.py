@@ -19,6 +19,7 @@ from costlib.schema import Origin
 from costlib.search.config import SearchConfig
 from costlib.search.evolution.search import EvolutionarySearch, EvolutionConfig
 from costlib.search.evolution.second_stage import Draft, SecondStage
+from costlib.search.random_search import RandomConfig
 from costlib.search.run_model import RunModel, RunModelConfig
 from costlib.search.strategy import Proposal
 from costlib.search.tasks.planning import PlanningConfig
@@ -385,7 +386,7 @@ def test_batches_grow_with_what_was_measured(
     sizes = {}
     for growth in (0.25, 0.0):
         batches: list[Batch] = []
-        config = planning(growth=growth)
+        config = planning(growth=growth).model_copy(update={"strategy": RandomConfig()})
         run = start(tasks[:1], hardware, tmp_path / str(growth), config=config)
         run.run(100, on_batch=batches.append)
         sizes[growth] = [len(batch.measurements) for batch in batches]
