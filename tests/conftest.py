@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
+from kept_server import KeptServer
 
 from costlib.collecting.collect import collect
 from costlib.data.dataset import Dataset
+from costlib.errors import BundleError
 from costlib.hardware import Hardware
 from costlib.hub import Bundle
 from costlib.hub.train import train
+from costlib.measure import measurer
 from costlib.measure.config import MeasureConfig
-from costlib.workloads import Task, extract_tasks
+from costlib.tuning import comparison
+from costlib.tvm_compat.api import module_to_json
+from costlib.workloads import Task, extract_tasks, load_network
 
 pytest.register_assert_rewrite("costlib.testing")
 
@@ -27,6 +33,17 @@ def metaschedule_forgets_its_loggers() -> Iterator[None]:
     """It keeps its log to itself; pytest listens there, and then it cannot be configured again."""
     yield
     logging.getLogger("tvm.s_tir.meta_schedule").propagate = True
+
+
+@pytest.fixture(scope="session", autouse=True)
+def measuring_is_quick() -> Iterator[None]:
+    """In this process; what a test starts as a user does measures as it does for a user."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measurer, "MeasureServer", KeptServer)
+        patch.setattr(measurer, "_CALIBRATION_SAMPLES", 10)
+        patch.setattr(comparison, "_TURNS", 2)
+        patch.setattr(comparison, "_TURN_SECS", 0.01)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -46,10 +63,31 @@ def dense(hardware: Hardware) -> Task:
 
 
 @pytest.fixture(scope="session")
-def measured_dataset(tmp_path_factory: pytest.TempPathFactory, hardware: Hardware) -> Dataset:
+def network_file(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """Write an operator to a file, which other processes read without importing PyTorch."""
+    folder = tmp_path_factory.mktemp("networks")
+
+    def write(operator: str) -> str:
+        path = folder / f"{operator.replace(' ', '-')}.json"
+        path.write_text(module_to_json(load_network(operator).mod))
+        return str(path)
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A folder that is the same for all processes of this run of the tests."""
+    own = tmp_path_factory.getbasetemp()
+    return own if worker_id == "master" else own.parent
+
+
+@pytest.fixture(scope="session")
+def measured_dataset(shared: Path, hardware: Hardware) -> Dataset:
     tasks = [task for operator in OPERATORS for task in extract_tasks(operator, hardware)]
-    out = tmp_path_factory.mktemp("shared") / "dataset"
-    return collect(tasks, out, programs_per_task=20, hardware=hardware, config=QUICK)
+    with FileLock(shared / "dataset.lock"):  # Whoever comes second finds nothing left to measure.
+        out = shared / "dataset"
+        return collect(tasks, out, programs_per_task=20, hardware=hardware, config=QUICK)
 
 
 @pytest.fixture(scope="session")
@@ -58,8 +96,12 @@ def dataset(measured_dataset: Dataset) -> Dataset:
 
 
 @pytest.fixture(scope="session")
-def bundle(tmp_path_factory: pytest.TempPathFactory, measured_dataset: Dataset) -> Bundle:
-    return train(measured_dataset, tmp_path_factory.mktemp("bundles") / "small", held_out_share=0.3)
+def bundle(shared: Path, measured_dataset: Dataset) -> Bundle:
+    with FileLock(shared / "bundle.lock"):
+        try:
+            return Bundle.load(shared / "bundle")
+        except BundleError:
+            return train(measured_dataset, shared / "bundle", held_out_share=0.3)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ import numpy as np
 
 from costlib.measure.canary_kernels import CanaryKernels, cpu_kernels, gpu_kernels
 from costlib.schema import CanaryTimes
-from costlib.tvm_compat import tvm
+from costlib.tvm_compat import quick_parsing, tvm
 from costlib.tvm_compat.api import build_library
 
 _WARM_UP_SECS = 0.05
@@ -88,10 +88,11 @@ class Canary:
 def build_canary(path: Path, target: Any, num_cores: int) -> None:
     """Compile the kernels for a target to a shared library at ``path``."""
     kernels = _kernels(target, num_cores)
-    functions = {
-        "compute": tvm.script.from_source(kernels.compute),
-        "memory": tvm.script.from_source(kernels.memory),
-    }
+    with quick_parsing():
+        functions = {
+            "compute": tvm.script.from_source(kernels.compute),
+            "memory": tvm.script.from_source(kernels.memory),
+        }
     build_library(tvm.IRModule(functions), target, path)
 
 

@@ -15,7 +15,7 @@ particular TVM release lives in this package and nowhere else:
 
 from __future__ import annotations
 
-from costlib.tvm_compat.fast_start import load_intrinsics, start
+from costlib.tvm_compat.fast_start import load_intrinsics, quick_parsing, start
 from costlib.tvm_compat.versions import check_versions
 
 check_versions()
@@ -29,4 +29,4 @@ from costlib.tvm_compat import nan_math, vector_math  # noqa: E402
 vector_math.install()
 nan_math.install()
 
-__all__ = ["load_intrinsics", "ms", "relax", "te", "tirx", "topi", "tvm"]
+__all__ = ["load_intrinsics", "ms", "quick_parsing", "relax", "te", "tirx", "topi", "tvm"]

@@ -3,7 +3,7 @@
 TVM takes half of the processors it sees for hyper-threads; unless ``TVM_NUM_THREADS`` says
 otherwise, it gets them all.
 
-Three things make a stock start slow, and each is undone here on its own:
+Four things make a stock start slow, and each is undone here on its own:
 
 1. ``tvm_ffi`` imports torch if it can. We hide torch during the import; torch imported
    later works as before.
@@ -12,6 +12,8 @@ Three things make a stock start slow, and each is undone here on its own:
    are imported when a target needs them.
 3. Each parsed TVMScript function calls ``inspect.stack()``, which looks up the source of
    every frame. While intrinsics are imported, a version without that look-up stands in.
+4. Each of dozens of modules asks for the names of all functions that C++ registered. While TVM is
+   imported, they are fetched again only if there are more.
 
 ``tests/tvm_compat`` holds a test for each that fails once TVM no longer needs it.
 """
@@ -54,7 +56,7 @@ def start() -> ModuleType:
         TVM before, only what has not happened yet is sped up.
     """
     os.environ.setdefault("TVM_NUM_THREADS", str(len(os.sched_getaffinity(0))))
-    with _hidden("torch"):
+    with _hidden("torch"), _names_fetched_once():
         tvm = importlib.import_module("tvm")
     if INTRINSICS not in sys.modules:
         _make_intrinsics_lazy()
@@ -71,12 +73,19 @@ def load_intrinsics(*names: str) -> None:
     names
         The target's kind and keys; those without intrinsics of their own are ignored.
     """
-    stack = inspect.stack
-    inspect.stack = _stack_without_source
-    try:
+    with quick_parsing():
         for name in names:
             for module in INTRINSIC_MODULES.get(name, ()):
                 importlib.import_module(f"{INTRINSICS}.{module}")
+
+
+@contextlib.contextmanager
+def quick_parsing() -> Iterator[None]:
+    """Parse TVMScript that captures no variables in a tenth of the time."""
+    stack = inspect.stack
+    inspect.stack = _stack_without_source
+    try:
+        yield
     finally:
         inspect.stack = stack
 
@@ -92,6 +101,26 @@ def _hidden(package: str) -> Iterator[None]:
         yield
     finally:
         del sys.modules[package]
+
+
+@contextlib.contextmanager
+def _names_fetched_once() -> Iterator[None]:
+    """Let ``tvm_ffi`` keep the names of the functions that C++ registered."""
+    registry: Any = importlib.import_module("tvm_ffi.registry")
+    fetch = registry.list_global_func_names
+    names: list[str] = []
+
+    def kept() -> list[str]:
+        names_of = registry.get_global_func("ffi.FunctionListGlobalNamesFunctor")()
+        if names_of(-1) != len(names):
+            names[:] = fetch()
+        return names
+
+    registry.list_global_func_names = kept
+    try:
+        yield
+    finally:
+        registry.list_global_func_names = fetch
 
 
 def _make_intrinsics_lazy() -> None:

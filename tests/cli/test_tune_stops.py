@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
+import pytest
 from command_line import costlib
 
 from costlib.data.dataset import Dataset
@@ -18,12 +20,15 @@ from costlib.hub import Bundle
 from costlib.schema import Origin
 from costlib.tuning.trials import TRIALS
 
-SOURCES = ("matmul 32 32 32", "dense 32 64 32 relu=1")
+
+@pytest.fixture
+def sources(network_file: Callable[[str], str]) -> list[str]:
+    return [network_file(operator) for operator in ("matmul 32 32 32", "dense 32 64 32 relu=1")]
 
 
-def command(bundle: Bundle, trials: int) -> list[str]:
+def command(sources: list[str], bundle: Bundle, trials: int) -> list[str]:
     settings = ["--pretrained", str(bundle.path), "--trials", str(trials)]
-    return ["tune", *SOURCES, *settings, "--json"]
+    return ["tune", *sources, *settings, "--json"]
 
 
 def parts(out: Path) -> int:
@@ -43,9 +48,9 @@ def start_and_wait_for_a_batch(command: list[str], out: Path) -> subprocess.Pope
     return process
 
 
-def test_killed_and_resumed(tmp_path: Path, bundle: Bundle) -> None:
+def test_killed_and_resumed(tmp_path: Path, sources: list[str], bundle: Bundle) -> None:
     out = tmp_path / "run"
-    again = [*command(bundle, 12), "--out", str(out)]
+    again = [*command(sources, bundle, 12), "--out", str(out)]
     process = start_and_wait_for_a_batch(again, out)
     process.kill()
     process.communicate()
@@ -70,9 +75,9 @@ def test_killed_and_resumed(tmp_path: Path, bundle: Bundle) -> None:
     assert kept <= set(new)
 
 
-def test_ctrl_c_compiles_what_was_found(tmp_path: Path, bundle: Bundle) -> None:
+def test_ctrl_c_compiles_what_was_found(tmp_path: Path, sources: list[str], bundle: Bundle) -> None:
     out = tmp_path / "run"
-    process = start_and_wait_for_a_batch(command(bundle, 4000), out)
+    process = start_and_wait_for_a_batch(command(sources[:1], bundle, 4000), out)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=240)
     assert process.returncode == 0, stderr

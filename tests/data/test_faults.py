@@ -74,7 +74,7 @@ def programs_of(dataset: Dataset) -> list[str]:
     return sorted(dataset.scan().collect()["program_id"])
 
 
-def many_parts(path: Path, first: int = 0, parts: int = 40) -> Dataset:
+def many_parts(path: Path, first: int = 0, parts: int = 20) -> Dataset:
     dataset = Dataset.create(path)
     hardware_id = fill(dataset, count=1)
     for part in range(parts):
@@ -135,7 +135,7 @@ def test_two_writers_two_compactors_and_readers_at_once(
 ) -> None:
     dataset = many_parts(tmp_path / "ds", parts=10)
     before = len(programs_of(dataset))
-    writers = [start(APPEND, dataset.path, 1000 * i, 1000 * i + 30) for i in (1, 2)]
+    writers = [start(APPEND, dataset.path, 1000 * i, 1000 * i + 15) for i in (1, 2)]
     while any(writer.poll() is None for writer in writers):
         compactors = [start(COMPACT, dataset.path, 1 << 20) for _ in range(2)]
         while any(compactor.poll() is None for compactor in compactors):
@@ -144,7 +144,7 @@ def test_two_writers_two_compactors_and_readers_at_once(
     assert [finish(writer) for writer in writers] == [0, 0]
     compact(dataset)
     assert verify(dataset) == []
-    assert len(programs_of(dataset)) == before + 60
+    assert len(programs_of(dataset)) == before + 30
     assert len(dataset.part_files("workloads")) == len(dataset.part_files("measurements")) == 1
 
 

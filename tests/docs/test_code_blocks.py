@@ -23,7 +23,6 @@ from typer.testing import CliRunner
 
 from costlib.cli.app import app
 from costlib.data.sample import sample
-from costlib.tuning import comparison
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -94,8 +93,6 @@ PARSERS = (
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(comparison, "_TURNS", 1)
-    monkeypatch.setattr(comparison, "_TURN_SECS", 0.01)
     if page.stem in NEED_DATA:
         sample(ROOT / "datasets" / "zoo", tmp_path / "data", programs_per_task=4, tasks=3)
     for example in Document.parse(str(page), *PARSERS).examples():

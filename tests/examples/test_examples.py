@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import runpy
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from costlib.tvm_compat import relax, tvm
+from costlib.tvm_compat import ms, relax, tvm
 
 EXAMPLES = Path(__file__).parents[2] / "tools" / "examples"
 
@@ -23,7 +25,9 @@ def example(name: str) -> dict[str, Any]:
     return runpy.run_path(str(EXAMPLES / name), run_name="example")
 
 
-def test_stock_metaschedule_with_a_bundle() -> None:
+def test_stock_metaschedule_with_a_bundle(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = functools.partial(ms.search_strategy.EvolutionarySearch, population_size=16)
+    monkeypatch.setattr(ms.search_strategy, "EvolutionarySearch", small)
     assert 0 < example("metaschedule_script.py")["main"](trials=4) < 1
 
 
@@ -43,12 +47,15 @@ def test_a_new_family(tmp_path: Path) -> None:
     assert network.latency_after_s > 0
 
 
-def test_a_new_hardware_key_from_collecting_to_publishing(tmp_path: Path) -> None:
+def test_a_new_hardware_key_from_collecting_to_publishing(
+    tmp_path: Path, network_file: Callable[[str], str]
+) -> None:
+    sources = [network_file("matmul 64 64 64"), network_file("dense 32 64 64")]
     plan = tmp_path / "plan.toml"
     plan.write_text(
-        'sources = ["matmul 64 64 64", "dense 32 64 64"]\n'
-        "programs_per_task = 8\nmin_flops = 0\n[mix]\nevolved = 0\n"
-        '[held_out]\nnetworks = ["matmul 48 96 32"]\nprograms_per_task = 4\n'
+        f"sources = {json.dumps(sources)}\n"
+        "programs_per_task = 4\nmin_flops = 0\n[mix]\nevolved = 0\n"
+        f"[held_out]\nnetworks = ['{network_file('matmul 48 96 32')}']\nprograms_per_task = 2\n"
     )
     bin_folder = Path(sys.executable).parent
     done = subprocess.run(
@@ -57,7 +64,7 @@ def test_a_new_hardware_key_from_collecting_to_publishing(tmp_path: Path) -> Non
         | {
             "PLAN": str(plan),
             "TRIALS": "2",
-            "NETWORK": "matmul 64 64 64",
+            "NETWORK": sources[0],
             "PATH": f"{bin_folder}:{os.environ['PATH']}",
         },
         capture_output=True,

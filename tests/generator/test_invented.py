@@ -12,11 +12,11 @@ from costlib.space.design_space import DesignSpace
 
 
 def test_tasks_are_new_and_tunable(hardware: Hardware) -> None:
-    tasks = list(invented_tasks(6, hardware, (), 0))
-    assert len({task.workload_id for task in tasks}) == 6
+    tasks = list(invented_tasks(4, hardware, (), 0))
+    assert len({task.workload_id for task in tasks}) == 4
     assert all(task.target == hardware.target for task in tasks)
     assert all(invented.FLOPS[0] <= task.flops <= invented.FLOPS[1] for task in tasks)
-    assert sum(DesignSpace(task).is_tunable for task in tasks) >= 5
+    assert sum(DesignSpace(task).is_tunable for task in tasks) >= 3
 
 
 def test_the_same_seed_gives_the_same_tasks(hardware: Hardware) -> None:

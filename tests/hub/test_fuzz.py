@@ -51,7 +51,7 @@ def change(content: bytes, edits: list[tuple[float, int, bytes]]) -> bytes:
 
 @given(edits=EDITS | DIGITS, file=st.integers(0, 100), shortened=st.booleans())
 @settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None
 )
 def test_changed_files_with_matching_hashes(
     tmp_path: Path,

@@ -143,7 +143,7 @@ def test_measures_on_all_devices_and_survives_the_death_of_one(
         dataset = collect(
             [matmul],
             tmp_path / "data",
-            programs_per_task=48,
+            programs_per_task=32,
             mix=Mix(evolved=0, mutated=0),
             config=QUICK,
             fleet=fleet,
@@ -153,10 +153,10 @@ def test_measures_on_all_devices_and_survives_the_death_of_one(
         check_foreign_code(fleet, hardware, matmul, tmp_path)
         result = tune("matmul 48 32 48", out=tmp_path / "run", trials=4, bundle="none", fleet=fleet)
         assert len(fleet.devices) == 1
-    assert seen == [2, 1, 1]
+    assert seen == [2, 1]
     rows = dataset.scan().collect()
-    assert len(rows) == rows["program_id"].n_unique() == 48
-    assert rows["status"].to_list() == ["ok"] * 48
+    assert len(rows) == rows["program_id"].n_unique() == 32
+    assert rows["status"].to_list() == ["ok"] * 32
     assert dataset.canary(hardware.hardware_id) is not None
     (network,) = result.networks
     assert result.hardware_id == hardware.hardware_id

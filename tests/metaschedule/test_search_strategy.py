@@ -45,7 +45,7 @@ def test_in_a_stock_script(
             tasks=contexts,
             task_weights=[1.0, 2.0],
             work_dir=str(tmp_path),
-            max_trials_global=24,
+            max_trials_global=16,
             num_trials_per_iter=4,
             builder=builder,
             runner=Runner(builder),
@@ -53,7 +53,7 @@ def test_in_a_stock_script(
             task_scheduler=GradientScheduler(),
         )
     records = database.get_all_tuning_records()
-    assert len(records) == 24
+    assert len(records) == 16
     assert all(0 < float(record.run_secs[0]) < 1 for record in records)
     for task in tasks:
         assert database.query_tuning_record(task.mod, task.tvm_target(), "main") is not None

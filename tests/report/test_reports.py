@@ -65,6 +65,7 @@ def test_a_run_beside_stock(run: Path, tmp_path: Path) -> None:
             builder=builder,
             runner=Runner(builder),
             cost_model="random",
+            strategy=ms.search_strategy.EvolutionarySearch(population_size=8),
         )
     page = report(str(run), work)
     ((row,),) = [table.rows for table in tables(page)["Beside stock"]]

@@ -31,7 +31,9 @@ def assert_same(found: TrainingData, expected: TrainingData) -> None:
     np.testing.assert_array_equal(found.groups, expected.groups)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(size=st.integers(1, 100), at_once=st.integers(1, 100))
 def test_streaming_gives_what_is_in_memory(dataset: Dataset, size: int, at_once: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

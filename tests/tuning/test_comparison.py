@@ -22,12 +22,6 @@ from costlib.workloads import load_network, prepare_network
 SOURCE, OTHER = "dense 16 16 16 bias=1 relu=1", "dense 16 16 16 bias=1"
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "_TURNS", 2)
-    monkeypatch.setattr(comparison, "_TURN_SECS", 0.01)
-
-
 @pytest.fixture(scope="module")
 def measurer(hardware: Hardware) -> Iterator[Measurer]:
     reference = CanaryTimes(compute_s=1e-3, memory_s=1e-3)

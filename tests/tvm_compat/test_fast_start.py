@@ -40,6 +40,9 @@ class Finder:
             seen_torch.append(name)
             raise ImportError(name)
 sys.meta_path.insert(0, Finder())
+from tvm_ffi import registry
+fetch, fetched = registry.list_global_func_names, []
+registry.list_global_func_names = lambda: [fetch(), fetched.append(1)][0]
 import tvm
 calls = []
 inspect.stack = lambda context=1: (calls.append(1), [])[1]
@@ -48,7 +51,7 @@ try:
 except Exception:
     pass
 modules = [m for m in sys.modules if m.startswith("tvm.s_tir.tensor_intrin.")]
-print(json.dumps([len(seen_torch), len(calls), modules]))
+print(json.dumps([len(seen_torch), len(fetched), len(calls), modules]))
 """
 
 
@@ -80,7 +83,20 @@ def test_torch_is_not_imported_but_can_be_later() -> None:
 
 
 def test_a_tvm_that_was_imported_before_is_taken_as_it_is() -> None:
-    assert run("import tvm; from costlib.tvm_compat import tvm as t; print(t is tvm)") == "True"
+    before = "import sys; sys.modules['torch'] = None; import tvm; "
+    assert run(before + "from costlib.tvm_compat import tvm as t; print(t is tvm)") == "True"
+
+
+def test_functions_of_modules_are_those_of_a_stock_start() -> None:
+    code = """
+import json, sys
+modules = {name: module for name, module in sys.modules.items() if name.endswith("_ffi_api")}
+names = {name: sorted(set(vars(module)) - {"__cached__"}) for name, module in modules.items()}
+print(json.dumps(names, sort_keys=True))
+"""
+    ours = run("import costlib.tvm_compat" + code)
+    stock = run("import sys; sys.modules['torch'] = None; import tvm; from tvm import relax" + code)
+    assert ours == stock and len(json.loads(stock)) > 20
 
 
 def test_intrinsics_of_other_targets_come_with_their_context() -> None:
@@ -102,7 +118,8 @@ def test_all_cores_are_used_unless_the_user_says_otherwise() -> None:
 
 def test_each_part_is_still_needed() -> None:
     """Fails once a TVM release starts fast by itself: then remove that part."""
-    torch_imports, stack_calls, modules = json.loads(run(STOCK))
+    torch_imports, names_fetched, stack_calls, modules = json.loads(run(STOCK))
     assert torch_imports > 0, "tvm_ffi does not import torch any more: drop _hidden"
+    assert names_fetched > 20, "modules do not fetch names any more: drop _names_fetched_once"
     assert stack_calls > 100, "parsing does not walk the stack any more: drop _stack_without_source"
     assert len(modules) > 1, "intrinsics are imported one by one: drop _make_intrinsics_lazy"

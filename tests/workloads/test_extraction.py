@@ -73,7 +73,7 @@ def test_the_same_layer_is_the_same_task_alone_and_in_a_network(resnet, hardware
 
 
 def test_workload_ids_are_the_same_in_another_process(hardware):
-    source = "bert_tiny@s16"
+    source = "textcnn@s16"
     program = (
         "from costlib.hardware import Hardware; from costlib.workloads import extract_tasks\n"
         f"for t in extract_tasks({source!r}, Hardware.local(num_cores=1)): "

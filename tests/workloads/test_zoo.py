@@ -24,7 +24,6 @@ def test_networks_are_listed_by_name():
         "densenet_small@r64",
         "gpt2_mini@s16",
         "llama_mini@s16",
-        "mobilenet_v2@r64",
         "r3d@r16",
         "regnet_y_400mf@r64",
         "resnext_50@r32",
