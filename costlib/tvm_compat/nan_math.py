@@ -1,4 +1,4 @@
-"""Maxima and minima of floats that keep a NaN and infinities, as PyTorch's and numpy's do.
+"""Maxima, minima and comparisons of floats that keep a NaN and infinities, as PyTorch's do.
 
 TVM's take the other operand, or the second, as it happens to be compiled, and a reduction starts
 from the largest finite number. Against a constant the right order of operands is enough and costs
@@ -20,7 +20,9 @@ from tvm.tirx import Buffer, compilation_pipeline
 _LEVEL = 20
 _BLOCK = "s_tir.SBlock"
 _PIPELINE = "s_tir"
-_NAMES = {"prim.Max": "tirx.nan_max", "prim.Min": "tirx.nan_min"}
+_NAMES = {"prim.Max": "tirx.nan_max", "prim.Min": "tirx.nan_min", "prim.NE": "tirx.nan_ne"}
+_EQUALITIES = {"prim.EQ", "prim.NE"}
+"""Which LLVM does not know of booleans."""
 _LEAVES = (tirx.Var, tirx.IntImm, tirx.FloatImm, tirx.IterVar, Buffer, Op, Type, Range)
 
 
@@ -36,6 +38,7 @@ def install() -> None:
     tirx.register_intrin_lowering(
         "tirx.nan_min", target="llvm", f=_lowering(lambda x, y: x < y), level=_LEVEL
     )
+    tirx.register_intrin_lowering("tirx.nan_ne", target="llvm", f=_not_equal, level=_LEVEL)
     stock = compilation_pipeline.PIPELINE_MAP[_PIPELINE]
 
     def pipeline() -> Any:
@@ -83,8 +86,10 @@ class _Rewriter:
                 new[name] = _Starts().visit(value)
             else:
                 new[name] = self.visit(value)
-        if key in _NAMES and "float" in str(node.ty):
+        if key in _NAMES and "float" in str(node.a.ty):
             return tirx.call_intrin(str(node.ty), _NAMES[key], new["a"], new["b"])
+        if key in _EQUALITIES and str(node.a.ty) == "bool":
+            new |= {side: tirx.Cast("int8", new[side]) for side in ("a", "b")}
         if all(new[name] is fields[name] for name in fields):
             return node
         return make_node(key, **new)
@@ -127,6 +132,18 @@ def _lowering(is_first: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
         return tirx.Let(x, one, tirx.Let(y, other, chosen))
 
     return lower
+
+
+def _not_equal(call: Any) -> Any:
+    """Say that NaN differs from itself, which TVM's own comparison does not."""
+    lanes = int(call.ty.lanes) if hasattr(call.ty, "lanes") else 1
+    no, yes = (_truth(value, lanes) for value in (False, True))
+    return tirx.Select(tirx.EQ(*call.args), no, yes)
+
+
+def _truth(value: bool, lanes: int) -> Any:
+    constant = tirx.const(value, "bool")
+    return constant if lanes == 1 else tirx.Broadcast(constant, lanes)
 
 
 def _is_constant(node: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from costlib.errors import InputError, UnknownNameError
 from costlib.tvm_compat import tvm
 from costlib.workloads import zoo
-from costlib.workloads.importers.onnx import import_onnx
+from costlib.workloads.importers.onnx import import_onnx, import_onnx_model
 from costlib.workloads.importers.relax import import_json, import_relax, import_script
 from costlib.workloads.importers.torch_export import (
     export_module,
@@ -48,9 +48,9 @@ def load_network(
           or a Relax module as TVMScript (``.py``) or TVM JSON (``.json``);
         - any of these with ``+nhwc`` appended, the same with channels last, or with ``+nchw8c``,
           in blocks of 8 channels;
-        - a Relax ``IRModule``, a ``torch.export.ExportedProgram``, a ``torch.nn.Module``
-          (which needs ``inputs`` or ``example_inputs``), or a :class:`Network`, which is returned
-          as it is.
+        - a Relax ``IRModule``, an ``onnx.ModelProto``, a ``torch.export.ExportedProgram``, a
+          ``torch.nn.Module`` (which needs ``inputs`` or ``example_inputs``), or a
+          :class:`Network`, which is returned as it is.
     inputs
         What a ``torch.nn.Module`` takes, described.
     example_inputs
@@ -103,6 +103,8 @@ def _import_object(
     name = type(source).__name__
     if isinstance(source, tvm.IRModule):
         return import_relax(source, name)
+    if type(source).__module__.startswith("onnx"):
+        return import_onnx_model(source, source.graph.name or name)
     import torch
 
     if isinstance(source, torch.export.ExportedProgram):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from costlib.errors import MeasureError
@@ -14,9 +13,9 @@ from costlib.hardware import Hardware
 from costlib.measure.config import MeasureConfig
 from costlib.measure.measurer import Measurer
 from costlib.schema import CanaryTimes
-from costlib.tuning import comparison
 from costlib.tuning.comparison import compare
 from costlib.tuning.compiled import CompiledNetwork
+from costlib.tuning.originals import Original, faults_of
 from costlib.workloads import load_network, prepare_network
 
 SOURCE, OTHER = "dense 16 16 16 bias=1 relu=1", "dense 16 16 16 bias=1"
@@ -40,9 +39,14 @@ def libraries(tmp_path_factory: pytest.TempPathFactory, hardware: Hardware) -> d
     return found
 
 
-def test_the_same_network_computes_the_same(measurer: Measurer, libraries: dict[str, Path]) -> None:
+def test_latencies_of_both_and_of_pytorch(measurer: Measurer, libraries: dict[str, Path]) -> None:
     network = load_network(SOURCE)
-    figures = compare(network, libraries[SOURCE], libraries[SOURCE], measurer, 0)
+    original = Original(network, libraries[SOURCE], measurer)
+    outputs = original.compare(libraries[SOURCE], measurer)
+    library = libraries[SOURCE]
+    name, inputs = original.name, original.inputs
+    figures = compare(network, library, library, measurer, name, inputs, outputs)
+    assert figures.original == "PyTorch"
     assert figures.max_abs_error < 1e-4 * max(figures.max_abs_output, 1.0)
     assert figures.latency_before_s > 0 and figures.latency_after_s > 0
     assert figures.pytorch_latency_s is not None and figures.pytorch_latency_s > 0
@@ -51,19 +55,27 @@ def test_the_same_network_computes_the_same(measurer: Measurer, libraries: dict[
 def test_another_network_is_seen_to_compute_something_else(
     measurer: Measurer, libraries: dict[str, Path]
 ) -> None:
-    network = load_network(SOURCE)
-    figures = compare(network, libraries[SOURCE], libraries[OTHER], measurer, 0)
-    assert figures.max_abs_error > 0.1, "negative values are not cut off"
+    original = Original(load_network(SOURCE), libraries[SOURCE], measurer)
+    assert original.faults == []
+    (fault,) = faults_of(original.compare(libraries[OTHER], measurer))
+    assert "elements differ" in fault, "negative values are not cut off"
 
 
-def test_without_pytorch_the_untuned_network_is_the_measure(
+def test_an_untuned_network_that_is_wrong_has_faults(
     measurer: Measurer, libraries: dict[str, Path]
 ) -> None:
-    network = load_network(SOURCE)
-    network = type(network)(**{**vars(network), "reference": None})
-    figures = compare(network, libraries[OTHER], libraries[SOURCE], measurer, 0)
-    assert figures.pytorch_latency_s is None
-    assert figures.max_abs_error > 0.1
+    original = Original(load_network(SOURCE), libraries[OTHER], measurer)
+    assert len(original.faults) == 1
+
+
+def test_without_an_original_the_untuned_network_is_the_measure(
+    measurer: Measurer, libraries: dict[str, Path]
+) -> None:
+    network = dataclasses.replace(load_network(SOURCE), reference=None)
+    original = Original(network, libraries[OTHER], measurer)
+    assert original.name == "the untuned network"
+    assert original.faults == []
+    assert faults_of(original.compare(libraries[SOURCE], measurer))
 
 
 def test_a_library_that_does_not_run_is_an_error(
@@ -71,11 +83,9 @@ def test_a_library_that_does_not_run_is_an_error(
 ) -> None:
     broken = tmp_path / "broken.so"
     broken.write_bytes(b"no library")
+    network = load_network(SOURCE)
+    inputs = network.random_inputs(0)
     with pytest.raises(MeasureError, match=r"broken\.so does not run"):
-        compare(load_network(SOURCE), libraries[SOURCE], broken, measurer, 0)
-
-
-def test_what_is_no_number_is_off_without_bound() -> None:
-    assert comparison._largest(np.array([1.0, math.nan])) == math.inf
-    assert comparison._largest(np.array([-3.0, 2.0])) == 3.0
-    assert comparison._largest(np.zeros(0)) == 0.0
+        compare(network, libraries[SOURCE], broken, measurer, "PyTorch", inputs, [])
+    with pytest.raises(MeasureError, match=r"broken\.so does not run"):
+        Original(network, broken, measurer)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from aten_cases import THEMES
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
@@ -51,9 +51,7 @@ def test_operators_compute_what_pytorch_does(theme, run):
     network = load_network(Together(cases), example_inputs=(inputs,))
     outputs = iter(run(network, network.examples))
     for case in cases:
-        with torch.no_grad():
-            expected = pytree.tree_leaves(case.function(*case.inputs))
-        for theirs in expected:
+        for theirs in pytree.tree_leaves(case.expected()):
             name = f"{case.operator} of {[tuple(x.shape) for x in case.inputs]}"
             assert_same(name, next(outputs), to_numpy(theirs))
     assert next(outputs, None) is None
@@ -62,7 +60,9 @@ def test_operators_compute_what_pytorch_does(theme, run):
 SIZES = st.integers(1, 9)
 
 
-@settings(max_examples=4, deadline=None)
+@settings(
+    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     image=st.tuples(st.integers(1, 3), SIZES, SIZES),
     size=st.tuples(SIZES, SIZES),
@@ -73,7 +73,7 @@ SIZES = st.integers(1, 9)
 def test_windows_and_places_of_any_size(image, size, kernel, stride, data, run):
     """Pooling, resizing and indexing, where the last windows and negative places are."""
     x = torch.randn(1, *image)
-    channels, height, width = image
+    _, height, width = image
     kernel = min(kernel, height, width)
     padding = data.draw(st.integers(0, kernel // 2))
     rows = data.draw(st.lists(st.integers(-height, height - 1), min_size=1, max_size=4))
@@ -108,7 +108,7 @@ class Random(nn.Module):
         return x + torch.rand_like(x)
 
 
-class Nonzero(nn.Module):
+class Fourier(nn.Module):
     def forward(self, x):
         return torch.fft.rfft(x).real
 
@@ -117,7 +117,7 @@ class Nonzero(nn.Module):
     ("module", "operators", "message"),
     [
         (Random(), ("aten.rand_like",), "is random: call eval()"),
-        (Nonzero(), ("aten._fft_r2c",), "the real and the imaginary part"),
+        (Fourier(), ("aten._fft_r2c",), "the real and the imaginary part"),
     ],
 )
 def test_what_is_not_supported_is_named(module, operators, message):

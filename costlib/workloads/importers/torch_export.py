@@ -103,10 +103,17 @@ def _decomposed(program: Any) -> Any:
     extra = {
         operator: rule
         for operator, rule in decomposition_table.items()
-        if operator_name(operator) not in CONVERTERS
+        if operator not in table
+        and operator_name(operator) not in CONVERTERS
+        and not _writes(operator)
     }
     table.update(extra)
     return program.run_decompositions(table)
+
+
+def _writes(operator: Any) -> bool:
+    """Whether PyTorch's rule for an operator copies into a tensor, which no program may."""
+    return str(operator).endswith("_scatter.default")
 
 
 @dataclass(frozen=True)

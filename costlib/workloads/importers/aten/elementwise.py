@@ -227,13 +227,19 @@ def _clamp_max(g: Graph, x: Any, high: Any) -> Any:
 
 @converts("logical_not")
 def _logical_not(g: Graph, x: Any) -> Any:
-    return R.logical_not(g.tensor(x, "bool"))
+    return _negated(g, g.tensor(x, "bool"))
 
 
 @converts("bitwise_not")
 def _bitwise_not(g: Graph, x: Any) -> Any:
     x = g.tensor(x)
-    return R.logical_not(x) if static_type(x)[1] == "bool" else R.bitwise_not(x)
+    return _negated(g, x) if static_type(x)[1] == "bool" else R.bitwise_not(x)
+
+
+def _negated(g: Graph, x: Any) -> Any:
+    """Choose the other truth: TVM makes ``y <= x`` of not ``x < y``, which NaN tells apart."""
+    no, yes = (tirx.const(value, "bool") for value in (False, True))
+    return elementwise(g, lambda x: tirx.Select(x, no, yes), x, name="logical_not")
 
 
 def _of_floats(name: str, function: Callable[[Any], Any], otherwise: bool) -> None:
@@ -249,10 +255,6 @@ def _of_floats(name: str, function: Callable[[Any], Any], otherwise: bool) -> No
     CONVERTERS[f"aten.{name}"] = convert
 
 
-def _is_nan(x: Any) -> Any:
-    return tirx.Not(x == x)  # noqa: PLR0124
-
-
 def _is_inf(x: Any) -> Any:
     return tirx.abs(x) == tirx.infinity(str(x.ty.dtype))
 
@@ -261,7 +263,19 @@ def _is_finite(x: Any) -> Any:
     return tirx.abs(x) < tirx.infinity(str(x.ty.dtype))
 
 
-_of_floats("isnan", _is_nan, False)
+@converts("isnan")
+def _isnan(g: Graph, x: Any) -> Any:
+    return _is_nan(g, g.tensor(x))
+
+
+def _is_nan(g: Graph, x: Any) -> Any:
+    """Ask TVM's own function: what compares a tensor with itself is simplified away."""
+    dtype = static_type(x)[1]
+    if _is_integer(dtype):
+        return R.full(shape_of(x), scalar(False, "bool"), "bool")
+    return R.isnan(g.cast(x, computed_in(dtype)))
+
+
 _of_floats("isinf", _is_inf, False)
 _of_floats("isfinite", _is_finite, True)
 
@@ -283,9 +297,14 @@ def _to_copy(g: Graph, x: Any, *_: Any) -> Any:
     return g.tensor(x, dtype_of(g.out))
 
 
-@converts("clone", "alias", "lift_fresh_copy", "detach", "contiguous", "copy")
+@converts("clone", "alias", "lift_fresh_copy", "detach", "contiguous")
 def _same(g: Graph, x: Any, *_: Any) -> Any:
     return g.tensor(x, dtype_of(g.out))
+
+
+@converts("copy")
+def _copy(g: Graph, _: Any, source: Any, *__: Any) -> Any:
+    return R.broadcast_to(g.tensor(source, dtype_of(g.out)), shape_of(g.out))
 
 
 @converts("fill")
@@ -362,7 +381,11 @@ def _comparison(name: str, function: Callable[[Any, Any], Any]) -> None:
         dtype = common(x, y)
         if dtype == "bool":
             dtype = "int8"
-        return function(g.tensor(x, dtype), g.tensor(y, dtype))
+        one, other = g.tensor(x, dtype), g.tensor(y, dtype)
+        if name in ("eq", "ne") and one.same_as(other):
+            is_nan = g.emit(_is_nan(g, one))
+            return is_nan if name == "ne" else _negated(g, is_nan)
+        return function(one, other)
 
     CONVERTERS[f"aten.{name}"] = convert
 
@@ -402,12 +425,17 @@ def _div(g: Graph, x: Any, y: Any, rounding_mode: str | None = None) -> Any:
     return g.cast(elementwise(g, _floor_divide, x, y, name="floor_divide"), out)
 
 
+def _fmod_of_floats(x: Any, y: Any) -> Any:
+    dtype = str(x.ty.dtype)
+    return tirx.call_pure_extern(dtype, "fmod" if dtype == "float64" else "fmodf", x, y)
+
+
 def _floor_divide(x: Any, y: Any) -> Any:
     """Divide what the remainder leaves, as Python does: a quotient that is rounded up is not."""
     zero, half, one = (tirx.const(value, x.ty.dtype) for value in (0, 0.5, 1))
-    rest = tirx.fmod(x, y)
+    rest = _fmod_of_floats(x, y)
     quotient = (x - rest) / y
-    crosses = tirx.all(rest != zero, (y < zero) != (rest < zero))
+    crosses = tirx.Select(y < zero, rest > zero, rest < zero)
     quotient = quotient - tirx.Select(crosses, one, zero)
     floor = tirx.floor(quotient)
     floor = floor + tirx.Select(quotient - floor > half, one, zero)
@@ -426,7 +454,7 @@ def _remainder(g: Graph, x: Any, y: Any) -> Any:
 
 @converts("fmod")
 def _fmod(g: Graph, x: Any, y: Any) -> Any:
-    return _modulo(g, x, y, tirx.truncmod, tirx.fmod, "fmod")
+    return _modulo(g, x, y, tirx.truncmod, _fmod_of_floats, "fmod")
 
 
 def _modulo(g: Graph, x: Any, y: Any, of_integers: Any, of_floats: Any, name: str) -> Any:
@@ -438,8 +466,8 @@ def _modulo(g: Graph, x: Any, y: Any, of_integers: Any, of_floats: Any, name: st
 
 def _signed_like_the_divisor(x: Any, y: Any) -> Any:
     zero = tirx.const(0, x.ty.dtype)
-    rest = tirx.fmod(x, y)
-    return tirx.Select(tirx.all(rest != zero, (y < zero) != (rest < zero)), rest + y, rest)
+    rest = _fmod_of_floats(x, y)
+    return tirx.Select(tirx.Select(y < zero, rest > zero, rest < zero), rest + y, rest)
 
 
 _EXPONENT_BITS = 6

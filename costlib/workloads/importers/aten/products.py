@@ -52,6 +52,16 @@ def _addmm(g: Graph, x: Any, y: Any, z: Any, beta: float = 1, alpha: float = 1) 
     return g.cast(g.emit(R.add(*sides)), out)
 
 
+@converts("addbmm")
+def _addbmm(g: Graph, x: Any, y: Any, z: Any, beta: float = 1, alpha: float = 1) -> Any:
+    """Take the sum of products as one product of what is beside each other."""
+    one, other = g.tensor(y), g.tensor(z)
+    count, rows, inner = shape_of(one)
+    wide = g.emit(R.reshape(g.emit(R.permute_dims(one, [1, 0, 2])), [rows, count * inner]))
+    high = g.emit(R.reshape(other, [count * inner, shape_of(other)[2]]))
+    return _addmm(g, x, wide, high, beta, alpha)
+
+
 _CONVOLUTIONS = {
     1: (R.nn.conv1d, R.nn.conv1d_transpose, "NCW", "OIW"),
     2: (R.nn.conv2d, R.nn.conv2d_transpose, "NCHW", "OIHW"),

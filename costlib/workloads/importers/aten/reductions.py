@@ -280,6 +280,15 @@ def _vector_norm(
     return g.cast(g.emit(R.power(powers, scalar(1 / order, wide))), out)
 
 
+@converts("_cdist_forward")
+def _cdist(g: Graph, x: Any, y: Any, order: float, _: Any = None) -> Any:
+    one, other = g.tensor(x), g.tensor(y)
+    rank = len(shape_of(one))
+    rows = g.emit(R.expand_dims(one, rank - 1))
+    columns = g.emit(R.expand_dims(other, rank - 2))
+    return _vector_norm(g, g.emit(R.subtract(rows, columns)), order, [rank])
+
+
 @converts("median")
 def _median(g: Graph, x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Take the lower of the two in the middle."""
