@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import os
 import resource
@@ -10,10 +11,42 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from costlib.errors import CostlibError, UnsupportedModelError
+
+_OTHERS_READ = {".onnx", ".pt2"}
+"""Files that PyTorch and ONNX read; TVM's are read by a child wherever that is done."""
+
+_IMPORT_SECS = 1800
 
 _MEMORY_SHARE = 0.9
 """Of the machine's memory, for what the child maps."""
+
+
+def survive_import(sources: Sequence[str]) -> None:
+    """Let a child import files first, so that one that TVM or PyTorch dies of costs a line.
+
+    Raises
+    ------
+    UnsupportedModelError
+        A file killed the child; what merely cannot be imported is left to the caller.
+    """
+    for source in sources:
+        if Path(source).suffix in _OTHERS_READ and Path(source).is_file():
+            text, death = in_child(partial(_imported, source), _IMPORT_SECS)
+            if text is None:
+                raise UnsupportedModelError(f"{source}: {death}")
+
+
+def _imported(source: str) -> str:
+    from costlib.workloads import load_network, prepare_network
+
+    with contextlib.suppress(CostlibError):
+        prepare_network(load_network(source))
+    return ""
 
 
 def in_child(work: Callable[[], str], most_secs: float) -> tuple[str | None, str]:

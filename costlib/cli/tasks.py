@@ -33,6 +33,9 @@ def tasks(
     if source is None:
         _list_sources(as_json)
         return
+    from costlib.cli.child import survive_import
+
+    survive_import([source])
     from costlib.workloads import extract_tasks
 
     found = extract_tasks(source, chosen_hardware(target, mcpu, cores))

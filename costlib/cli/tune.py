@@ -81,6 +81,7 @@ def tune(
 
     Example: `costlib tune bert_tiny --trials 64 --out runs/bert_tiny`
     """
+    from costlib.cli.child import survive_import
     from costlib.cli.live import live_tuning
     from costlib.report.curve import draw_curve
     from costlib.tuning.config import TuneConfig
@@ -94,6 +95,7 @@ def tune(
         memory=memory,
         allow_different=allow_different,
     )
+    survive_import(sources)
     with (
         chosen_fleet(tracker, key) as fleet,
         event_file(tensorboard) as events,

@@ -101,7 +101,7 @@ def compare(
 
 
 def _turn(measurer: Measurer, library: Path, inputs: Path) -> float:
-    job = NetworkJob(path=str(library), inputs=str(inputs), secs=_TURN_SECS)
+    job = NetworkJob(path=str(library.resolve()), inputs=str(inputs), secs=_TURN_SECS)
     outcome = measurer.run_job(job)
     if outcome.timing is None:
         raise MeasureError(f"the compiled network {library} does not run: {outcome.error}")

@@ -102,7 +102,9 @@ def outputs_of(library: Path, arrays: Arrays, measurer: Measurer) -> list[np.nda
     with tempfile.TemporaryDirectory(prefix="costlib-") as name:
         inputs, outputs = Path(name) / "inputs", Path(name) / "outputs"
         save_arrays(inputs, arrays)
-        job = NetworkJob(path=str(library), inputs=str(inputs), outputs=str(outputs), secs=0)
+        job = NetworkJob(
+            path=str(library.resolve()), inputs=str(inputs), outputs=str(outputs), secs=0
+        )
         outcome = measurer.run_job(job)
         if outcome.timing is None:
             raise MeasureError(f"the compiled network {library} does not run: {outcome.error}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,17 @@ def compile_network(prepared: Any, target: Any, database: Any | None) -> Any:
             ]
             prepared = tvm.transform.Sequential(layout)(prepared)
         return tvm.compile(prepared, target=target)
+
+
+@contextlib.contextmanager
+def main_function(builder: Any, params: Sequence[Any]) -> Iterator[None]:
+    """Build ``main`` with a ``relax.BlockBuilder``, which complains if it is left half done."""
+    with builder.function("main", list(params)):
+        try:
+            yield
+        except BaseException:
+            builder._end_block()
+            raise
 
 
 def commit_program(

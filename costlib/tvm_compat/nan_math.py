@@ -12,18 +12,17 @@ from collections.abc import Callable
 from typing import Any
 
 import tvm
-import tvm_ffi
 from tvm import tirx
-from tvm.ir import Op, Range, Type, make_node, register_op_attr
-from tvm.tirx import Buffer, compilation_pipeline
+from tvm.ir import register_op_attr
+from tvm.tirx import compilation_pipeline
+
+from costlib.tvm_compat.rewriting import BLOCK, Rewriter
 
 _LEVEL = 20
-_BLOCK = "s_tir.SBlock"
 _PIPELINE = "s_tir"
 _NAMES = {"prim.Max": "tirx.nan_max", "prim.Min": "tirx.nan_min", "prim.NE": "tirx.nan_ne"}
 _EQUALITIES = {"prim.EQ", "prim.NE"}
 """Which LLVM does not know of booleans."""
-_LEAVES = (tirx.Var, tirx.IntImm, tirx.FloatImm, tirx.IterVar, Buffer, Op, Type, Range)
 
 
 def install() -> None:
@@ -56,46 +55,26 @@ def _keep_nans(function: Any, _mod: Any, _context: Any) -> Any:
     target = function.attrs.get("target")
     if target is None or target.kind.name != "llvm":
         return function
-    return function.with_body(_Rewriter().visit(function.body))
+    return function.with_body(_Keeper().visit(function.body))
 
 
-class _Rewriter:
-    """Replaces maxima and minima of floats anywhere in a statement, by reflection."""
+class _Keeper(Rewriter):
+    """Replaces maxima, minima and comparisons of floats."""
 
-    def __init__(self) -> None:
-        self._known: dict[int, Any] = {}
+    def part(self, node: Any, key: str, name: str, value: Any) -> Any:
+        if key == BLOCK and (name == "init" or (name == "body" and _is_start_of(node))):
+            return _Starts().visit(value)
+        return super().part(node, key, name, value)
 
-    def visit(self, node: Any) -> Any:
-        if isinstance(node, tvm_ffi.Array):
-            items = [self.visit(item) for item in node]
-            changed = any(a is not b for a, b in zip(items, node, strict=True))
-            return tvm_ffi.Array(items) if changed else node
-        if not isinstance(node, tvm_ffi.Object) or isinstance(node, _LEAVES):
-            return node
-        handle = node.__chandle__()
-        if handle not in self._known:
-            self._known[handle] = self._rebuilt(node)
-        return self._known[handle]
-
-    def _rebuilt(self, node: Any) -> Any:
-        fields = {name: getattr(node, name) for name in _fields(type(node))}
-        key = type(node).__tvm_ffi_type_info__.type_key
-        new = {}
-        for name, value in fields.items():
-            if key == _BLOCK and (name == "init" or (name == "body" and _is_start_of(node))):
-                new[name] = _Starts().visit(value)
-            else:
-                new[name] = self.visit(value)
+    def replaced(self, node: Any, key: str, new: dict[str, Any]) -> Any | None:
         if key in _NAMES and "float" in str(node.a.ty):
             return tirx.call_intrin(str(node.ty), _NAMES[key], new["a"], new["b"])
         if key in _EQUALITIES and str(node.a.ty) == "bool":
             new |= {side: tirx.Cast("int8", new[side]) for side in ("a", "b")}
-        if all(new[name] is fields[name] for name in fields):
-            return node
-        return make_node(key, **new)
+        return None
 
 
-class _Starts(_Rewriter):
+class _Starts(_Keeper):
     """Lets a reduction start from an infinity."""
 
     def visit(self, node: Any) -> Any:
@@ -109,15 +88,6 @@ class _Starts(_Rewriter):
 
 def _is_start_of(block: Any) -> bool:
     return str(block.name_hint).endswith("_init")
-
-
-def _fields(kind: Any) -> list[str]:
-    names: list[str] = []
-    info = kind.__tvm_ffi_type_info__
-    while info is not None:
-        names += [field.name for field in info.fields]
-        info = info.parent_type_info
-    return names
 
 
 def _lowering(is_first: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from costlib.errors import CostlibError, UnsupportedModelError, quoted
 from costlib.hardware import Hardware
 from costlib.tvm_compat import relax, tirx, tvm
-from costlib.workloads.folding import rewritten
+from costlib.tvm_compat.rewriting import without_argument_names
 from costlib.workloads.interface import with_interface
 from costlib.workloads.layout import decomposed, legalize_conv2d
 from costlib.workloads.network import Network
@@ -45,8 +45,8 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
     transform = relax.transform
     passes = [
         transform.FoldConstant(),
-        _anonymous,
         transform.LegalizeOps({"relax.nn.conv2d": legalize_conv2d}),
+        _anonymous,
         transform.AnnotateTIROpPattern(),
         transform.FoldConstant(),
         transform.FuseOps(),
@@ -69,22 +69,12 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
 
 @tvm.transform.module_pass(opt_level=0)  # type: ignore[untyped-decorator]
 def _anonymous(mod: Any, _context: Any) -> Any:
-    """Call all variables the same: blocks are named after them, and with them tasks differ."""
-    return rewritten(mod, lambda _: _Renamer())
-
-
-@relax.expr_functor.mutator
-class _Renamer(relax.PyExprMutator):  # type: ignore[misc]
-    def visit_var_def_(self, variable: Any) -> Any:
-        return self._renamed(variable, relax.Var)
-
-    def visit_dataflow_var_def_(self, variable: Any) -> Any:
-        return self._renamed(variable, relax.DataflowVar)
-
-    def _renamed(self, variable: Any, kind: Any) -> Any:
-        new = kind("x", variable.ty)
-        self.set_var_remap(variable, new)
-        return new
+    """Drop the names of arguments from those of blocks, by which tasks would differ."""
+    result = tvm.IRModule(mod.functions, attrs=mod.attrs)
+    for name, function in mod.functions.items():
+        if isinstance(function, tirx.PrimFunc):
+            result.update_func(name, without_argument_names(function))
+    return result
 
 
 def _without_noise(mod: Any) -> Any:

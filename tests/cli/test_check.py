@@ -12,8 +12,10 @@ import torch
 from typer.testing import CliRunner
 
 from costlib.cli import check as command
+from costlib.cli import child
 from costlib.cli.app import app
 from costlib.cli.child import in_child
+from costlib.errors import UnsupportedModelError
 from costlib.tuning import check as checking
 from costlib.tuning.check import check
 from costlib.workloads import load_network
@@ -97,6 +99,15 @@ def test_state_is_part_of_what_is_compared():
     assert found.status == "right"
     assert [output.name for output in found.outputs] == ["output0", "calls"]
     assert check(network).status == "right", "the original starts from its first state again"
+
+
+def test_a_file_that_kills_its_reader_costs_a_line(tmp_path, monkeypatch):
+    path = tmp_path / "deadly.onnx"
+    path.write_bytes(b"")
+    monkeypatch.setattr(child, "_imported", lambda source: os.abort())
+    with pytest.raises(UnsupportedModelError, match=r"deadly\.onnx: .*crashed over it \(SIGABRT"):
+        child.survive_import([str(path)])
+    child.survive_import(["bert_tiny", str(tmp_path / "missing.onnx")])
 
 
 def test_a_child_that_dies_is_said_to_have(capfd):

@@ -75,9 +75,9 @@ def test_the_library_runs_in_two_lines(run: tuple[TuneResult, Path, list[str]]) 
     network = load_network(SOURCE)
     inputs = network.random_inputs(3)
     compiled = CompiledNetwork.load(out / "network.so")
-    outputs = compiled(*inputs)
+    output = compiled(*inputs)
     assert network.reference is not None
-    np.testing.assert_allclose(outputs[0], network.reference(inputs)[0], atol=1e-4)
+    np.testing.assert_allclose(output, network.reference(inputs)[0], atol=1e-4)
 
 
 def test_the_library_runs_without_costlib(run: tuple[TuneResult, Path, list[str]]) -> None:

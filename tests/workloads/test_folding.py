@@ -3,11 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import nn
 
 from costlib.tvm_compat import relax, tvm
 from costlib.workloads import InputSpec, extract_tasks, load_network
-from costlib.workloads.folding import fold_constants, static_type
+from costlib.workloads.folding import constant_of, fold_constants, static_type
 
 
 def norm(channels, kind=nn.BatchNorm2d):
@@ -141,3 +143,60 @@ def test_static_type_of_a_dynamic_tensor_has_no_shape():
     n = tvm.tirx.Var("n", "int64")
     assert static_type(relax.Var("x", relax.TensorType((n, 3), "float32"))) == (None, "float32")
     assert static_type(relax.Var("x", relax.TensorType((2, 3), "int8"))) == ((2, 3), "int8")
+
+
+_DTYPES = ("bool", "int32", "int64", "float16", "float32", "float64")
+
+
+@settings(max_examples=5, deadline=None)
+@given(
+    dtype=st.sampled_from(_DTYPES),
+    shape=st.lists(st.integers(1, 4), max_size=3),
+    seed=st.integers(0, 99),
+)
+def test_what_is_folded_equals_what_is_not(dtype, shape, seed):
+    """The same operations, once on constants and once on what is passed in."""
+    rng = np.random.default_rng(seed)
+    a, b = (np.array(rng.integers(-9, 9, shape) * 2**20 + 7).astype(dtype) for _ in range(2))
+    folded, computed = (operations(dtype, shape, arrays) for arrays in ((a, b), None))
+    functions = fold_constants(folded)
+    assert "R.add" not in functions.script() or dtype == "bool"
+    expected = outputs_of(computed, a, b)
+    for ours, theirs in zip(outputs_of(functions), expected, strict=True):
+        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def operations(dtype, shape, constants):
+    """A module of everything that is folded, on constants or on two inputs."""
+    builder = relax.BlockBuilder()
+    params = [relax.Var(name, relax.TensorType(shape, dtype)) for name in "ab"]
+    op = relax.op
+    with builder.function("main", [] if constants else params):
+        with builder.dataflow():
+            a, b = map(constant_of, constants) if constants else params
+            values = [
+                op.permute_dims(a),
+                op.reshape(a, [1, -1]),
+                op.expand_dims(a, 0),
+                op.broadcast_to(a, [2, *shape]),
+                op.astype(a, "int64"),
+            ]
+            if dtype != "bool":
+                values += [
+                    op.add(a, b),
+                    op.subtract(a, b),
+                    op.multiply(a, b),
+                    op.astype(a, "float64"),
+                ]
+            if "float" in dtype:
+                values.append(op.divide(a, b))
+            result = builder.emit_output(relax.Tuple([builder.emit(value) for value in values]))
+        builder.emit_func_output(result)
+    return builder.get()
+
+
+def outputs_of(mod, *arrays):
+    machine = relax.VirtualMachine(tvm.compile(mod, target={"kind": "llvm"}), tvm.cpu())
+    outputs = machine["main"](*[tvm.runtime.tensor(array) for array in arrays])
+    return [output.numpy() for output in outputs]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import functools
 import multiprocessing
 import os
 import resource
@@ -47,11 +48,9 @@ class ChildDatabaseReader(AbstractContextManager["ChildDatabaseReader"]):
         return answer
 
     def _start(self) -> Connection:
-        context = multiprocessing.get_context("fork")
+        context = _clean_children()
         self._pipe, theirs = context.Pipe()
-        self._child = context.Process(
-            target=_serve, args=(self._pipe, theirs, self._file), daemon=True
-        )
+        self._child = context.Process(target=_serve, args=(theirs, self._file), daemon=True)
         self._child.start()
         theirs.close()
         return self._pipe
@@ -64,9 +63,16 @@ class ChildDatabaseReader(AbstractContextManager["ChildDatabaseReader"]):
         self._child = self._pipe = None
 
 
-def _serve(parents: Connection, pipe: Connection, file: Path) -> None:
+@functools.cache
+def _clean_children() -> Any:
+    """Fork from a process that has TVM, but has not used its threads: their locks stay locked."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([DatabaseReader.__module__])
+    return context
+
+
+def _serve(pipe: Connection, file: Path) -> None:
     """Answer each record with what it becomes, or the error that says why it becomes nothing."""
-    parents.close()  # Or this process would not see that its parent is gone.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     faulthandler.disable()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # TVM prints where it crashed.

@@ -15,6 +15,7 @@ import numpy as np
 
 from costlib.errors import InputError, UnsupportedModelError, quoted
 from costlib.tvm_compat import relax
+from costlib.tvm_compat.api import main_function
 from costlib.workloads.importers.torch_archive import data_of
 from costlib.workloads.network import InputSpec, Network
 from costlib.workloads.signature import Signature, TensorSpec, Tree, leaf
@@ -251,7 +252,7 @@ def _built(program: Any, parts: _Parts) -> Any:
     specs = [*parts.signature.inputs, *parts.signature.state]
     variables = {s.name: relax.Var(s.name, relax.TensorType(s.shape, s.dtype)) for s in specs}
     given = [variables[v.name] if isinstance(v, _Variable) else v for v in parts.given]
-    with builder.function("main", list(variables.values())):
+    with main_function(builder, list(variables.values())):
         with builder.dataflow():
             graph = Graph(builder, CONVERTERS)
             results = graph.run(program.graph_module, given)

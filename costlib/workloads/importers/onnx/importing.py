@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from costlib.workloads.importers.onnx.reference import OnnxReference
 from costlib.workloads.importers.onnx.tensors import Tensor
 from costlib.workloads.importers.relax import input_specs
 from costlib.workloads.network import Network
+from costlib.workloads.signature import flat_signature
 
 
 def import_onnx(path: Path) -> Network:
@@ -70,7 +72,12 @@ def _imported(model: onnx.ModelProto, name: str, source: str, path: str | None =
         raise UnsupportedModelError(f"{source}: {refused}", operators)
     mod = builder.get()
     reference: Any = OnnxReference(model, path)
-    return Network(name, mod, input_specs(mod, source), reference)
+    network = Network(name, mod, input_specs(mod, source), reference)
+    named = [
+        spec.model_copy(update={"name": output.name})
+        for spec, output in zip(network.interface.outputs, model.graph.output, strict=True)
+    ]
+    return replace(network, signature=flat_signature(network.interface.inputs, named))
 
 
 def _outputs(graph: onnx.GraphProto, walker: Walker, inputs: dict[str, Any]) -> Any:
