@@ -6,7 +6,6 @@ import base64
 import json
 import shutil
 import sqlite3
-import time
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
@@ -19,7 +18,6 @@ from costlib.data.dataset import Dataset
 from costlib.errors import InputError, UnknownNameError
 from costlib.logs.export import RECORDS, WORKLOADS, export_metaschedule
 from costlib.logs.importers import ALREADY_THERE, import_logs
-from costlib.logs.importers.metaschedule import DatabaseReader
 from costlib.logs.importers.traces import translate_trace
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program, Sketch
