@@ -17,6 +17,9 @@ Arrays = Sequence[np.ndarray]
 _TOLERANCES = {"float64": 1e-8, "float32": 2e-4, "float16": 5e-3, "bfloat16": 3e-2}
 """Difference allowed, as a share of the largest element."""
 
+MADE_UP = ("an input that is NaN", "a row of -inf")
+"""Inputs of what no network is usually given."""
+
 _FAR_MEAN, _FAR_SPREAD = 100.0, 0.01
 _NUDGES = 2
 _NUDGE_SHARE = 16
@@ -46,7 +49,12 @@ class OutputAgreement(Frozen):
 
 
 def compare_outputs(
-    specs: Sequence[TensorSpec], actual: Arrays, expected: Arrays, nudged: Sequence[Arrays] = ()
+    specs: Sequence[TensorSpec],
+    actual: Arrays,
+    expected: Arrays,
+    nudged: Sequence[Arrays] = (),
+    *,
+    nan_may_spread: bool = False,
 ) -> list[OutputAgreement]:
     """Compare outputs with the original's, on dtype and shape first, then on NaNs, then on values.
 
@@ -59,18 +67,25 @@ def compare_outputs(
     nudged
         The original's outputs for inputs that differ by rounding: what changes there is not
         held against an output.
+    nan_may_spread
+        Whether an output may be NaN where the original is not, or infinite where it is NaN: 0 times
+        either is NaN, and whether what counts for nothing is multiplied by 0 or left out is a
+        matter of taste. Where a NaN
+        is sorted to, and other integers that come of one, are, too.
     """
     found = []
     for number, (spec, ours, theirs) in enumerate(zip(specs, actual, expected, strict=False)):
         others = [outputs[number] for outputs in nudged]
-        found.append(_compared(spec.name, ours, theirs, others))
+        found.append(_compared(spec.name, ours, theirs, others, nan_may_spread))
     if len(actual) != len(expected):
         fault = f"{len(actual)} outputs, where the original has {len(expected)}"
         found.append(OutputAgreement(name="outputs", dtype="", shape=(), fault=fault))
     return found
 
 
-def _compared(name: str, ours: np.ndarray, theirs: np.ndarray, nudged: Arrays) -> OutputAgreement:
+def _compared(
+    name: str, ours: np.ndarray, theirs: np.ndarray, nudged: Arrays, nan_may_spread: bool
+) -> OutputAgreement:
     dtype, shape = ours.dtype.name, ours.shape
     fault = None
     if dtype != theirs.dtype.name:
@@ -90,6 +105,8 @@ def _compared(name: str, ours: np.ndarray, theirs: np.ndarray, nudged: Arrays) -
         apart = np.fmax(apart, step)
     if exact:
         unsure |= apart > 0
+    if nan_may_spread:
+        unsure |= np.isnan(a) | (np.isinf(a) & np.isnan(b)) | (exact and dtype != "bool")
     return _valued(name, dtype, a, b, _NUDGE_SHARE * apart, unsure)
 
 
@@ -158,7 +175,7 @@ def telling_inputs(network: Network, seed: int = 0) -> Iterator[tuple[str, list[
         return
     far = [_FAR_MEAN + _FAR_SPREAD * rng.standard_normal(array.shape) for array in drawn]
     yield "inputs far from zero", _changed(drawn, floats, far.__getitem__)
-    for name, value in (("an input that is NaN", np.nan), ("a row of -inf", -np.inf)):
+    for name, value in zip(MADE_UP, (np.nan, -np.inf), strict=True):
         yield name, _changed(drawn, floats[:1], partial(_set_row, drawn, value))
 
 

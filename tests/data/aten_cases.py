@@ -127,6 +127,7 @@ def reductions() -> list[Case]:
         Case("max", lambda x: x.max(1), (x,)),
         Case("min", lambda x: x.min(0), (x,)),
         Case("argmax", lambda x: (x.argmax(), x.argmax(1), x.argmin(0, keepdim=True)), (x,)),
+        Case("argmax", lambda x: (x.argmax(1), x.argmin(2), x.max(1), x.min(2)), (hole,)),
         Case("any", lambda x: (x.any(1), x.all(0), x.any()), (MASK,)),
         Case("var", lambda x: (x.var(), x.var(1, correction=0)), (x * 0.01 + 100,)),
         Case("_softmax", lambda x: (x.softmax(1), x.log_softmax(-1)), (x * 5,)),

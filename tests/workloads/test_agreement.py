@@ -46,6 +46,15 @@ def test_rounding_is_no_difference_and_integers_are_exact():
     assert fault(integers, integers + 1) is not None
 
 
+def test_nan_may_be_said_to_spread_but_not_to_be_lost():
+    spread = np.array([[1.0, np.nan], [np.nan, np.inf]], "float32")
+    assert fault(spread) is not None
+    (found,) = compare_outputs(SPEC, [spread], [X], nan_may_spread=True)
+    assert found.fault is None
+    (found,) = compare_outputs(SPEC, [X], [spread], nan_may_spread=True)
+    assert found.fault is not None
+
+
 def test_a_missing_output_is_a_difference():
     *_, missing = compare_outputs(SPEC, [X], [X, X])
     assert missing.fault == "1 outputs, where the original has 2"

@@ -83,7 +83,7 @@ def _extreme(g: Graph, best: Any, place: Any, x: Any, dim: Axes, keepdim: bool) 
     values = g.cast(reduced(g, best, wide, dim, keepdim), dtype)
     if not isinstance(g.out, (tuple, list)):
         return values
-    return values, _place(g, place, wide, dim, keepdim)
+    return values, _place(g, place, without_nan(g, wide, place), dim, keepdim)
 
 
 def _place(g: Graph, function: Any, x: Any, dim: Any, keepdim: bool) -> Any:
@@ -99,17 +99,27 @@ def _place(g: Graph, function: Any, x: Any, dim: Any, keepdim: bool) -> Any:
 
 @converts("argmax")
 def _argmax(g: Graph, x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    return _place(g, R.argmax, _ordered(g, x), dim, keepdim)
+    return _place(g, R.argmax, _ordered(g, x, R.argmax), dim, keepdim)
 
 
 @converts("argmin")
 def _argmin(g: Graph, x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    return _place(g, R.argmin, _ordered(g, x), dim, keepdim)
+    return _place(g, R.argmin, _ordered(g, x, R.argmin), dim, keepdim)
 
 
-def _ordered(g: Graph, x: Any) -> Any:
+def _ordered(g: Graph, x: Any, function: Any) -> Any:
     x = g.tensor(x)
-    return g.cast(x, "int8") if static_type(x)[1] == "bool" else x
+    return g.cast(x, "int8") if static_type(x)[1] == "bool" else without_nan(g, x, function)
+
+
+def without_nan(g: Graph, x: Any, function: Any) -> Any:
+    """Let NaN be the largest, or the smallest, as PyTorch does."""
+    dtype = static_type(x)[1]
+    if "float" not in dtype:
+        return x
+    wide = g.cast(x, computed_in(dtype))
+    bound = scalar(math.inf if function is R.argmax else -math.inf, static_type(wide)[1])
+    return g.emit(R.where(g.emit(R.isnan(wide)), bound, wide))
 
 
 @converts("any")
