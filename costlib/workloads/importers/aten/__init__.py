@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from costlib.workloads.importers.aten import (
+    adaptive_pooling,
+    arithmetic,
     elementwise,
     indexing,
     norms,
@@ -10,12 +12,16 @@ from costlib.workloads.importers.aten import (
     products,
     reductions,
     shapes,
+    sorting,
 )
 from costlib.workloads.importers.aten.graph import Converter, Graph
 
 CONVERTERS: dict[str, Converter] = {
     name: converter
-    for module in (elementwise, indexing, norms, pooling, products, reductions, shapes)
+    for module in (
+        *(adaptive_pooling, arithmetic, elementwise, indexing, norms, pooling, products),
+        *(reductions, shapes, sorting),
+    )
     for name, converter in module.CONVERTERS.items()
 }
 """By the operator's name, overloads together."""

@@ -18,6 +18,7 @@ from torch.fx.node import map_aggregate, map_arg
 from costlib.errors import UnsupportedModelError, quoted
 from costlib.tvm_compat import relax
 from costlib.workloads.folding import constant_of, static_type
+from costlib.workloads.importers.aten.advice import INSTEAD, RANDOM
 from costlib.workloads.torch_arrays import to_numpy
 
 Converter = Callable[..., Any]
@@ -46,28 +47,6 @@ def registering(table: dict[str, Converter]) -> Callable[..., Callable[[Converte
         return enter
 
     return converts
-
-
-_RANDOM = "call eval() before exporting, or pass random numbers as an input"
-
-_DATA = "the shape of its result depends on data; use torch.where on a full tensor"
-_COMPLEX = "complex numbers; keep the real and the imaginary part in tensors of their own"
-_INSTEAD = {
-    "aten._fft_c2c": _COMPLEX,
-    "aten._fft_c2r": _COMPLEX,
-    "aten._fft_r2c": _COMPLEX,
-    "aten._local_scalar_dense": "the graph depends on a value; keep it in a tensor",
-    "aten._unique2": _DATA,
-    "aten.bincount": _DATA,
-    "aten.complex": _COMPLEX,
-    "aten.masked_select": _DATA,
-    "aten.nonzero": _DATA,
-    "aten.unique_consecutive": _DATA,
-    "aten.unique_dim": _DATA,
-    "aten.view_as_complex": _COMPLEX,
-    "aten.view_as_real": _COMPLEX,
-}
-"""The nearest way to write what is not supported."""
 
 
 class Graph:
@@ -133,7 +112,7 @@ class Graph:
         if name in _NOTHING:
             return None
         if torch.Tag.nondeterministic_seeded in node.target.tags:
-            raise UnsupportedModelError(f"{name} is random: {_RANDOM}", [name])
+            raise UnsupportedModelError(f"{name} is random: {RANDOM}", [name])
         out = node.meta["val"]
         if _is_foldable(args, kwargs, out):
             with torch.no_grad():
@@ -160,7 +139,7 @@ class Graph:
             if isinstance(node.target, torch._ops.OpOverload)
         }
         missing = sorted(names - self._converters.keys() - _NOTHING)
-        advice = [f"{name} ({_INSTEAD[name]})" if name in _INSTEAD else name for name in missing]
+        advice = [f"{name} ({INSTEAD[name]})" if name in INSTEAD else name for name in missing]
         return UnsupportedModelError(f"not supported: {', '.join(advice)}", missing)
 
     def _higher_order(self, name: str, args: Sequence[Any]) -> Any:
@@ -315,3 +294,8 @@ def _text(shape: tuple[int, ...], dtype: str) -> str:
 def elements(shape: Sequence[int]) -> int:
     """Count the elements of a tensor."""
     return math.prod(shape)
+
+
+def each(values: Sequence[int], rank: int) -> list[int]:
+    """Repeat the only value for each dimension."""
+    return list(values) * rank if len(values) == 1 else list(values)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from costlib.tvm_compat import relax, te, tirx
+from costlib.tvm_compat import relax
 from costlib.workloads.folding import static_type
 from costlib.workloads.importers.aten.elementwise import computed_in
 from costlib.workloads.importers.aten.graph import (
     Converter,
     Graph,
     dtype_of,
+    each,
     elements,
     registering,
     shape_of,
@@ -26,22 +27,18 @@ CONVERTERS: dict[str, Converter] = {}
 converts = registering(CONVERTERS)
 
 R = relax.op
-_LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
-_AVERAGES = {1: R.nn.avg_pool1d, 2: R.nn.avg_pool2d, 3: R.nn.avg_pool3d}
+LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
+AVERAGES = {1: R.nn.avg_pool1d, 2: R.nn.avg_pool2d, 3: R.nn.avg_pool3d}
 _MAXIMA = {1: R.nn.max_pool1d, 2: R.nn.max_pool2d, 3: R.nn.max_pool3d}
 
 
-def _each(values: Sequence[int], rank: int) -> list[int]:
-    return list(values) * rank if len(values) == 1 else list(values)
-
-
-def _batched(g: Graph, x: Any, rank: int) -> Any:
+def batched(g: Graph, x: Any, rank: int) -> Any:
     """Add a batch dimension where there is none."""
     shape = shape_of(x)
     return x if len(shape) == rank + 2 else g.emit(R.expand_dims(x, 0))
 
 
-def _like(g: Graph, x: Any, out: Any) -> Any:
+def like(g: Graph, x: Any, out: Any) -> Any:
     """Take an added batch dimension away again."""
     return x if shape_of(x) == shape_of(out) else g.emit(R.reshape(x, shape_of(out)))
 
@@ -58,19 +55,19 @@ def _average(rank: int) -> Converter:
         divisor_override: int | None = None,
     ) -> Any:
         out = dtype_of(g.out)
-        x = _batched(g, g.tensor(x, computed_in(out)), rank)
-        kernel = _each(kernel, rank)
-        stride = _each(stride, rank) if stride else kernel
-        padding = _each(padding, rank)
+        x = batched(g, g.tensor(x, computed_in(out)), rank)
+        kernel = each(kernel, rank)
+        stride = each(stride, rank) if stride else kernel
+        padding = each(padding, rank)
         sizes, extents = shape_of(g.out)[-rank:], shape_of(x)[2:]
         if ceil_mode:
             kernel, ceil_mode = _within(kernel, stride, padding, sizes, extents)
-        pool = _AVERAGES[rank]
-        settings: dict[str, Any] = {"strides": stride, "layout": _LAYOUTS[rank]}
+        pool = AVERAGES[rank]
+        settings: dict[str, Any] = {"strides": stride, "layout": LAYOUTS[rank]}
         if not ceil_mode and divisor_override is None:
             settings |= {"padding": padding * 2, "count_include_pad": count_include_pad}
             pooled = g.emit(pool(x, kernel, **settings))
-            return g.cast(_like(g, pooled, g.out), out)
+            return g.cast(like(g, pooled, g.out), out)
         wide = _reached(g, x, kernel, stride, padding, sizes, 0)
         pooled = g.emit(pool(wide, kernel, **settings, count_include_pad=True))
         counted = torch.ones(sizes, dtype=torch.float64)
@@ -85,7 +82,7 @@ def _average(rank: int) -> Converter:
             counted = torch.full_like(counted, divisor_override)
         scale = (elements(kernel) / counted).to(getattr(torch, computed_in(out)))
         pooled = g.emit(R.multiply(pooled, g.tensor(scale)))
-        return g.cast(_like(g, pooled, g.out), out)
+        return g.cast(like(g, pooled, g.out), out)
 
     return convert
 
@@ -121,7 +118,7 @@ def _reached(
     return padded(g, x, width, value) if any(width) else x
 
 
-for _rank in _AVERAGES:
+for _rank in AVERAGES:
     CONVERTERS[f"aten.avg_pool{_rank}d"] = _average(_rank)
 
 
@@ -136,27 +133,27 @@ def _maximum(rank: int) -> Converter:
         ceil_mode: bool = False,
     ) -> Any:
         values_out = g.out[0] if isinstance(g.out, (tuple, list)) else g.out
-        x = _batched(g, g.tensor(x), rank)
-        kernel = _each(kernel, rank)
-        stride = _each(stride, rank) if stride else kernel
-        padding, dilation = _each(padding, rank), _each(dilation, rank)
+        x = batched(g, g.tensor(x), rank)
+        kernel = each(kernel, rank)
+        stride = each(stride, rank) if stride else kernel
+        padding, dilation = each(padding, rank), each(dilation, rank)
         sizes = shape_of(values_out)[-rank:]
         if ceil_mode and set(dilation) == {1}:
             kernel, ceil_mode = _within(kernel, stride, padding, sizes, shape_of(x)[2:])
-        settings = {"strides": stride, "dilation": dilation, "layout": _LAYOUTS[rank]}
+        settings = {"strides": stride, "dilation": dilation, "layout": LAYOUTS[rank]}
         if ceil_mode:
             spread = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
             wide = _reached(g, x, spread, stride, padding, sizes, -math.inf)
             pooled = g.emit(_MAXIMA[rank](wide, kernel, **settings))
         else:
             pooled = g.emit(_MAXIMA[rank](x, kernel, padding=padding * 2, **settings))
-        values = _like(g, pooled, values_out)
+        values = like(g, pooled, values_out)
         if values_out is g.out:
             return values
         if not g.reads(1):
             return values, None
         places = _windows(shape_of(x)[2:], kernel, stride, padding, dilation, sizes)
-        return values, _like(g, _place_of_the_largest(g, x, places, sizes), g.out[1])
+        return values, like(g, place_of_the_largest(g, x, places, sizes), g.out[1])
 
     return convert
 
@@ -185,7 +182,8 @@ def _windows(
     return flat.reshape(math.prod(sizes), math.prod(kernel))
 
 
-def _place_of_the_largest(g: Graph, x: Any, places: torch.Tensor, sizes: Sequence[int]) -> Any:
+def place_of_the_largest(g: Graph, x: Any, places: torch.Tensor, sizes: Sequence[int]) -> Any:
+    """Return the flat index of the largest element of each window; see :func:`_windows`."""
     batch, channels, *extents = shape_of(x)
     taps = places.shape[1]
     flat = g.emit(R.reshape(x, [batch, channels, math.prod(extents)]))
@@ -208,106 +206,3 @@ def _lowest(dtype: str) -> torch.Tensor:
 for _rank in _MAXIMA:
     CONVERTERS[f"aten.max_pool{_rank}d"] = _maximum(_rank)
     CONVERTERS[f"aten.max_pool{_rank}d_with_indices"] = _maximum(_rank)
-
-
-def _adaptive_average(rank: int) -> Converter:
-    def convert(g: Graph, x: Any, sizes: Sequence[int]) -> Any:
-        out = dtype_of(g.out)
-        x = _batched(g, g.tensor(x, computed_in(out)), rank)
-        sizes = shape_of(g.out)[-rank:]
-        extents = shape_of(x)[2:]
-        if all(n == 1 for n in sizes) and rank == 2:
-            pooled = g.emit(R.nn.adaptive_avg_pool2d(x, list(sizes), layout="NCHW"))
-        elif all(extent % n == 0 for extent, n in zip(extents, sizes, strict=True)):
-            kernel = [extent // n for extent, n in zip(extents, sizes, strict=True)]
-            settings = {"strides": kernel, "layout": _LAYOUTS[rank]}
-            pooled = g.emit(_AVERAGES[rank](x, kernel, **settings))
-        else:
-            summed = _adaptive(g, x, sizes, te.sum, 0.0, "adaptive_sum")
-            counts = torch.ones(sizes, dtype=torch.float64)
-            for axis, (extent, n) in enumerate(zip(extents, sizes, strict=True)):
-                starts, ends = _bounds(torch.arange(n), extent, n)
-                along = [-1 if i == axis else 1 for i in range(rank)]
-                counts = counts * (ends - starts).reshape(along)
-            scale = (1 / counts).to(getattr(torch, computed_in(out)))
-            pooled = g.emit(R.multiply(summed, g.tensor(scale)))
-        return g.cast(_like(g, pooled, g.out), out)
-
-    return convert
-
-
-def _bounds(i: Any, extent: int, count: int) -> tuple[Any, Any]:
-    """Return where the window of an output starts and ends."""
-    return i * extent // count, ((i + 1) * extent + count - 1) // count
-
-
-def _adaptive(
-    g: Graph, x: Any, sizes: Sequence[int], join: Callable[..., Any], other: float, name: str
-) -> Any:
-    """Reduce windows of different extents, as large as the largest of them."""
-    shape = shape_of(x)
-    extents = shape[2:]
-    most = [
-        max(int(end - start) for start, end in zip(*_bounds(torch.arange(n), e, n), strict=True))
-        for e, n in zip(extents, sizes, strict=True)
-    ]
-
-    def compute(x: Any) -> Any:
-        taps = [te.reduce_axis((0, k), name=f"k{axis}") for axis, k in enumerate(most)]
-
-        def value(b: Any, c: Any, *i: Any) -> Any:
-            places, inside = [], []
-            for place, tap, extent, n in zip(i, taps, extents, sizes, strict=True):
-                start = tirx.floordiv(place * extent, n)
-                end = tirx.floordiv((place + 1) * extent + n - 1, n)
-                places.append(start + tap)
-                inside.append(start + tap < end)
-            read = x(b, c, *places)
-            fill = (
-                tirx.const(other, read.ty.dtype)
-                if math.isfinite(other)
-                else (te.min_value(str(read.ty.dtype)))
-            )
-            return join(tirx.if_then_else(tirx.all(*inside), read, fill), axis=taps)
-
-        return te.compute((*shape[:2], *sizes), value, name=name)
-
-    return g.emit_te(compute, x, name=name)
-
-
-for _rank in _AVERAGES:
-    CONVERTERS[f"aten._adaptive_avg_pool{_rank}d"] = _adaptive_average(_rank)
-    CONVERTERS[f"aten.adaptive_avg_pool{_rank}d"] = _adaptive_average(_rank)
-
-
-def _adaptive_maximum(rank: int) -> Converter:
-    def convert(g: Graph, x: Any, sizes: Sequence[int]) -> Any:
-        x = _batched(g, g.tensor(x), rank)
-        sizes = shape_of(g.out[0])[-rank:]
-        values = _adaptive(g, x, sizes, te.max, -math.inf, "adaptive_max")
-        values = _like(g, values, g.out[0])
-        if not g.reads(1):
-            return values, None
-        places = _adaptive_windows(shape_of(x)[2:], sizes)
-        return values, _like(g, _place_of_the_largest(g, x, places, sizes), g.out[1])
-
-    return convert
-
-
-def _adaptive_windows(extents: Sequence[int], sizes: Sequence[int]) -> torch.Tensor:
-    """As :func:`_windows`, of windows that differ."""
-    rank = len(extents)
-    flat = torch.zeros([1] * (2 * rank), dtype=torch.int64)
-    outside = torch.zeros([1] * (2 * rank), dtype=torch.bool)
-    for axis, (extent, n) in enumerate(zip(extents, sizes, strict=True)):
-        starts, ends = _bounds(torch.arange(n), extent, n)
-        place = starts[:, None] + torch.arange(int((ends - starts).max()))
-        along = [1] * (2 * rank)
-        along[axis], along[rank + axis] = place.shape
-        flat = flat * extent + place.reshape(along)
-        outside = outside | (place >= ends[:, None]).reshape(along)
-    return torch.where(outside, -1, flat).reshape(math.prod(sizes), -1)
-
-
-for _rank in (2, 3):
-    CONVERTERS[f"aten.adaptive_max_pool{_rank}d"] = _adaptive_maximum(_rank)

@@ -11,6 +11,7 @@ from costlib.workloads.importers.aten.graph import (
     Converter,
     Graph,
     dtype_of,
+    each,
     registering,
     scalar,
     shape_of,
@@ -87,9 +88,9 @@ def _convolution(
     rank = len(shape_of(g.out)) - 2
     ordinary, transpose, data, kernel = _CONVOLUTIONS[rank]
     settings: dict[str, Any] = {
-        "strides": _each(stride, rank),
-        "padding": _each(padding, rank) * 2,
-        "dilation": _each(dilation, rank),
+        "strides": each(stride, rank),
+        "padding": each(padding, rank) * 2,
+        "dilation": each(dilation, rank),
         "groups": groups,
         "data_layout": data,
         "kernel_layout": kernel,
@@ -97,15 +98,10 @@ def _convolution(
     }
     if transposed:
         settings["kernel_layout"] = kernel.replace("OI", "IO")
-        settings["output_padding"] = _each(output_padding, rank)
+        settings["output_padding"] = each(output_padding, rank)
     function = transpose if transposed else ordinary
     result = g.emit(function(g.tensor(x), g.tensor(weight), **settings))
     if bias is not None:
         along = R.reshape(g.tensor(bias, wide), (1, -1, *[1] * rank))
         result = g.emit(R.add(result, along))
     return g.cast(result, out)
-
-
-def _each(values: Sequence[int], rank: int) -> list[int]:
-    """Repeat the only value for each dimension."""
-    return list(values) * rank if len(values) == 1 else list(values)
