@@ -192,11 +192,15 @@ def commit_program(
 ) -> None:
     """Put a program of a module into a MetaSchedule database; the module as it is if no schedule.
 
-    The schedule is one that has been postprocessed.
+    The schedule is one that has been postprocessed. A module without blocks, as TVM has for
+    scattering, has no schedule at all, and is what it is without a record.
     """
     if schedule is None:
-        schedule = tvm.s_tir.Schedule(mod)
-        schedule.get_sblock("root")  # A record without any instruction counts as invalid.
+        schedule = tvm.s_tir.Schedule(mod, error_render_level="none")
+        try:
+            schedule.get_sblock("root")  # A record without any instruction counts as invalid.
+        except RuntimeError:
+            return
     record = ms.database.TuningRecord(
         schedule.trace,
         database.commit_workload(mod),

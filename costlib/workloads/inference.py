@@ -9,6 +9,7 @@ from costlib.errors import CostlibError, UnsupportedModelError, quoted
 from costlib.hardware import Hardware
 from costlib.tvm_compat import relax, tirx, tvm
 from costlib.tvm_compat.rewriting import without_argument_names
+from costlib.workloads.importers.primitive import with_root
 from costlib.workloads.interface import with_interface
 from costlib.workloads.layout import decomposed, legalize_conv2d
 from costlib.workloads.network import Network
@@ -85,5 +86,6 @@ def _without_noise(mod: Any) -> Any:
         noise = ["op_pattern"]
         if not function.attrs.get("layout_free_buffers", ()):
             noise.append("layout_free_buffers")
-        mod.update_func(name, reduce(tirx.PrimFunc.without_attr, noise, function))
+        plain = reduce(tirx.PrimFunc.without_attr, noise, function)
+        mod.update_func(name, with_root(plain))
     return mod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -13,6 +14,7 @@ from torch import nn
 from costlib.errors import InputError
 from costlib.hardware import Hardware
 from costlib.tuning.compiled import CompiledNetwork
+from costlib.tvm_compat import ms
 from costlib.workloads import load_network, prepare_network
 
 
@@ -105,3 +107,16 @@ def test_a_library_without_a_signature_takes_arrays_in_order(
     assert old.signature is None
     (output,) = old(np.ones((2, 2), "float32"))
     assert output.shape == (2, 2)
+
+
+def test_what_tvm_scatters_with_compiles_beside_a_database(hardware: Hardware, capfd: Any) -> None:
+    class Scatter(nn.Module):
+        def forward(self, x, index, source):
+            return x.scatter_add(1, index, source).relu()
+
+    inputs = (torch.ones(2, 4), torch.tensor([[0, 3], [-1, 1]]) % 4, torch.ones(2, 2))
+    network = load_network(Scatter(), example_inputs=inputs)
+    prepared = prepare_network(network, hardware)
+    compiled = CompiledNetwork.build(prepared, hardware, ms.database.MemoryDatabase())
+    assert torch.equal(compiled(*inputs), Scatter()(*inputs))
+    assert "pragma" not in capfd.readouterr().err

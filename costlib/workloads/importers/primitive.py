@@ -53,9 +53,27 @@ def called(mod: Any, name: str) -> Any:
 
 
 def with_root(function: Any) -> Any:
-    """Put the body of a ``PrimFunc`` without blocks into one, as TVM's passes expect."""
+    """Put the body of a ``PrimFunc`` into a block in a root block, as TVM's passes expect.
+
+    Some have no block at all; what TVM scatters with has one that is no root.
+    """
     if isinstance(function.body, nodes.SBlockRealize):
-        return function
+        if str(function.body.block.name_hint) == "root":
+            return function
+        only = function.body.block
+        inner = tvm.s_tir.SBlock(  # Without annotations, which LLVM's code generator warns of.
+            only.iter_vars,
+            only.reads,
+            only.writes,
+            only.name_hint,
+            only.body,
+            only.init,
+            only.alloc_buffers,
+            only.match_buffers,
+        )
+        realized = tvm.s_tir.SBlockRealize(function.body.iter_values, True, inner)
+        root = tvm.s_tir.SBlock([], [], [], "root", realized)
+        return function.with_body(tvm.s_tir.SBlockRealize([], True, root))
     accesses = list(_accesses(function.body))
     reads, writes = (
         [_whole(p) for p in function.params if (p, is_written) in accesses]
