@@ -77,6 +77,16 @@ def without_argument_names(function: Any) -> Any:
     return function.with_body(_BlockRenamer(sorted(inputs, key=len)[::-1]).visit(function.body))
 
 
+def without_scopes(statement: Any) -> Any:
+    """Take the marks off a statement that LLVM's code generator does not know and warns of."""
+    return _ScopeRemover().visit(statement)
+
+
+class _ScopeRemover(Rewriter):
+    def replaced(self, node: Any, key: str, new: dict[str, Any]) -> Any | None:
+        return new["body"] if str(getattr(node, "attr_key", "")) == "pragma_scope" else None
+
+
 class _BlockNames(Rewriter):
     def __init__(self) -> None:
         super().__init__()

@@ -8,6 +8,7 @@ from typing import Any
 from costlib.errors import UnsupportedModelError, quoted
 from costlib.tvm_compat import nodes, relax, tirx, tvm
 from costlib.tvm_compat.api import argument_shapes
+from costlib.tvm_compat.rewriting import without_scopes
 
 _EXPRESSIONS = ("min", "extent", "condition", "value", "expr")
 _STATEMENTS = ("then_case", "else_case", "body")
@@ -60,19 +61,7 @@ def with_root(function: Any) -> Any:
     if isinstance(function.body, nodes.SBlockRealize):
         if str(function.body.block.name_hint) == "root":
             return function
-        only = function.body.block
-        inner = tvm.s_tir.SBlock(  # Without annotations, which LLVM's code generator warns of.
-            only.iter_vars,
-            only.reads,
-            only.writes,
-            only.name_hint,
-            only.body,
-            only.init,
-            only.alloc_buffers,
-            only.match_buffers,
-        )
-        realized = tvm.s_tir.SBlockRealize(function.body.iter_values, True, inner)
-        root = tvm.s_tir.SBlock([], [], [], "root", realized)
+        root = tvm.s_tir.SBlock([], [], [], "root", without_scopes(function.body))
         return function.with_body(tvm.s_tir.SBlockRealize([], True, root))
     accesses = list(_accesses(function.body))
     reads, writes = (
