@@ -48,7 +48,13 @@ PACKAGES = {
     "tvm": "apache-tvm",
 }
 _PRELOADED = ["torch.export", "costlib.tuning.check", "transformers.modeling_utils", "timm"]
-_NOT_EXPORTABLE = "torch.export cannot trace it: "
+_APART = {
+    "torch.export cannot trace it: ": "not exportable",
+    " is random: ": "random",
+    " depends on data": "depends on data",
+    " depends on a value": "depends on data",
+}
+"""What a reason says of architectures that no importer could take."""
 
 Record = dict[str, Any]
 
@@ -80,7 +86,7 @@ def _wanted(names: Iterable[str], family: str | None) -> list[Architecture]:
         name
         for records in read_result("coverage").get("families", {}).values()
         for name, record in records.items()
-        if record["status"] != "not tried"
+        if record["status"] not in ("not tried", "not made")
     }
     if names := set(names):
         return [found for found in ARCHITECTURES if found.name in names]
@@ -147,8 +153,9 @@ def _check(name: str, results: Connection) -> None:
     else:
         reason = None if found.status == "right" else found.reason
         record = _record(found.status, reason) | {"tasks": len(found.tasks)}
-    if (cause := record["reason"]) and _NOT_EXPORTABLE in cause:
-        record |= {"status": "not exportable", "reason": cause.partition(_NOT_EXPORTABLE)[2]}
+    for words, status in _APART.items():
+        if record["status"] == "unsupported" and words in record["reason"]:
+            record["status"] = status
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     results.send(record | {"peak_mib": peak})
 
