@@ -175,7 +175,7 @@ def _keep(architecture: Architecture, record: Record) -> None:
         "coverage",
         {
             "command": "python -m tools.evidence.coverage",
-            "machine": Hardware.local().id,
+            "machine": Hardware.local().hardware_id,
             "limits": {"seconds": SECS_EACH, "bytes": MEMORY_BYTES},
             "versions": {name: found for name in PACKAGES if (found := _version(name))},
             "families": {name: records for name, records in sorted(families.items()) if records},
