@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -85,7 +86,7 @@ MODELS: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "UNet1DModel": (
         {
             "block_out_channels": (16, 32), "in_channels": 4, "out_channels": 4,
-            "extra_in_channels": 16, "down_block_types": ("DownBlock1DNoSkip", "DownBlock1D"),
+            "extra_in_channels": 32, "down_block_types": ("DownBlock1DNoSkip", "DownBlock1D"),
             "up_block_types": ("UpBlock1D", "UpBlock1DNoSkip"), "mid_block_type": "UNetMidBlock1D",
         },
         {"sample": (1, 4, 32), "timestep": [3]},
@@ -137,7 +138,9 @@ def _example(name: str, settings: Mapping[str, Any], inputs: Mapping[str, Any]) 
         key: torch.tensor(value) if isinstance(value, list) else shaped(value)
         for key, value in inputs.items()
     }
-    return Example(model, made | {"return_dict": False})
+    if "return_dict" in inspect.signature(model.forward).parameters:
+        made["return_dict"] = False
+    return Example(model, made)
 
 
 def _all() -> Iterable[Architecture]:

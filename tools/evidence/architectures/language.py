@@ -91,7 +91,7 @@ DECODERS = {
     "HunYuanDenseV1ForCausalLM": _PLAIN,
     "Lfm2ForCausalLM": {"layer_types": ["conv", "full_attention"]},
     "LlamaForCausalLM": _PLAIN,
-    "MiniCPM3ForCausalLM": _PLAIN,
+    "MiniCPM3ForCausalLM": {"num_key_value_heads": 4},
     "MistralForCausalLM": _PLAIN,
     "ModernBertDecoderForCausalLM": _WINDOWED,
     "MptForCausalLM": _PLAIN,
@@ -116,18 +116,20 @@ DECODERS = {
 
 EXPERTS = {
     "DbrxForCausalLM": {
+        "attn_config": {"rope_theta": 10000.0, "clip_qkv": 8.0},
         "ffn_config": {"ffn_hidden_size": 32, "moe_num_experts": 4, "moe_top_k": 2},
     },
     "DeepseekV2ForCausalLM": {
         "kv_lora_rank": 16, "q_lora_rank": None, "qk_nope_head_dim": 8, "qk_rope_head_dim": 8,
         "v_head_dim": 8, "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1,
+        "num_key_value_heads": 4,
     },
     "DeepseekV3ForCausalLM": {
         "kv_lora_rank": 16, "q_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 8,
         "v_head_dim": 8, "first_k_dense_replace": 1, "n_group": 2, "topk_group": 1,
         "num_key_value_heads": 4,
     },
-    "Dots1ForCausalLM": {"n_group": 1, "topk_group": 1, "first_k_dense_replace": 1},
+    "Dots1ForCausalLM": {"first_k_dense_replace": 1, "n_shared_experts": 1},
     "Ernie4_5_MoeForCausalLM": {"moe_num_experts": 4, "moe_k": 2},
     "FlexOlmoForCausalLM": _PLAIN,
     "Glm4MoeForCausalLM": {"n_group": 1, "topk_group": 1, "first_k_dense_replace": 1},
@@ -169,8 +171,8 @@ STATE_SPACES = {
     },
     "ZambaForCausalLM": {
         "mamba_d_state": 8, "mamba_dt_rank": 4, "n_mamba_heads": 2, "use_mamba_kernels": False,
-        "layers_block_type": ["mamba", "hybrid"], "attention_head_dim": 16,
-        "attention_hidden_size": 64,
+        "num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid"] * 2,
+        "attention_head_dim": 16, "attention_hidden_size": 64,
     },
     "xLSTMForCausalLM": {"chunk_size": 16, "autocast_kernel_dtype": "float32"},
 }  # fmt: skip

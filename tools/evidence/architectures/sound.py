@@ -65,7 +65,7 @@ SOUND: dict[str, Mapping[str, Any]] = {
     "UniSpeechModel": _WAVE,
     "UniSpeechSatModel": _WAVE,
     "UnivNetModel": {
-        "num_mel_bins": 16, "model_hidden_channels": 8, "kernel_predictor_hidden_channels": 8,
+        "num_mel_bins": 16, "model_hidden_channels": 8,
         "inputs": {"input_features": (1, 8, 16), "noise_sequence": (1, 8, 64)},
     },
     "VitsModel": {
@@ -89,11 +89,11 @@ SOUND: dict[str, Mapping[str, Any]] = {
 _BOTH = {"inputs": {"input_ids": 16, "pixel_values": (1, 3, 32, 32)}}
 
 TOGETHER: dict[str, Mapping[str, Any]] = {
-    "AlignModel": _BOTH,
+    "AlignModel": {**_BOTH, "projection_dim": 640},
     "AltCLIPModel": _BOTH,
     "BlipModel": _BOTH,
-    "BridgeTowerModel": _BOTH,
-    "BrosModel": {"dim_bbox": 8, "inputs": {"bbox": (1, 16, 8)}},
+    "BridgeTowerModel": {**_BOTH, "vision_config": {"hidden_size": 64}},
+    "BrosModel": {"hidden_size": 128, "inputs": {"bbox": (1, 16, 8)}},
     "CLIPModel": _BOTH,
     "CLIPTextModel": _PLAIN,
     "CLIPVisionModel": _PLAIN,
@@ -106,9 +106,6 @@ TOGETHER: dict[str, Mapping[str, Any]] = {
     "LayoutLMv3Model": {
         "max_2d_position_embeddings": 64, "coordinate_size": 4, "shape_size": 8,
         "visual_embed": False, "has_spatial_attention_bias": True, "rel_pos_bins": 8,
-    },
-    "Siglip2VisionModel": {
-        "num_patches": 16, "inputs": {"pixel_values": (1, 16, 192)},
     },
     "SiglipModel": _BOTH,
     "SiglipVisionModel": _PLAIN,
