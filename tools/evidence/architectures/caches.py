@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from tools.evidence.architectures.architecture import Architecture, Example
-from tools.evidence.architectures.hugging_face import small_config, token_ids
+from tools.evidence.architectures.hugging_face import built, small_config, token_ids
 from tools.evidence.architectures.language import DECODERS, EXPERTS
 
 PAST = 7
@@ -68,7 +68,7 @@ def _decoder(name: str) -> tuple[Any, Any]:
 
     cls = getattr(transformers, name)
     config = small_config(cls.config_class, (DECODERS | EXPERTS)[name])
-    return cls(config), config
+    return built(cls, config), config
 
 
 def _heads(config: Any) -> tuple[int, int]:
