@@ -11,6 +11,9 @@ from tools.evidence.architectures.hugging_face import shaped, transformers
 
 _PLAIN: dict[str, Any] = {}
 _SIZE = 64
+_LARGE = {"bat_resnext26ts": 256, "halonet26t": 256}
+"""Those whose blocks need a larger image."""
+
 _FOUR = {"img_size": 64}
 _SHALLOW = {"depth": 2}
 _CUT = {"depths": (1, 1, 1, 1)}
@@ -142,7 +145,7 @@ def _timm(family: str, models: Mapping[str, Mapping[str, Any]]) -> Iterable[Arch
 def _timm_example(name: str, settings: Mapping[str, Any]) -> Example:
     import timm
 
-    size = settings.get("img_size", _SIZE)
+    size = settings.get("img_size", _LARGE.get(name, _SIZE))
     model = timm.create_model(name, pretrained=False, num_classes=10, **settings)
     return Example(model, (shaped((1, 3, size, size)),))
 
