@@ -177,7 +177,7 @@ def _keep(architecture: Architecture, record: Record) -> None:
             "command": "python -m tools.evidence.coverage",
             "machine": Hardware.local().hardware_id,
             "limits": {"seconds": SECS_EACH, "bytes": MEMORY_BYTES},
-            "versions": {name: found for name in PACKAGES if (found := _version(name))},
+            "versions": {name: number for name in PACKAGES if (number := _version(name))},
             "families": {name: records for name, records in sorted(families.items()) if records},
         },
     )

@@ -58,6 +58,7 @@ def example(name: str, settings: Mapping[str, Any]) -> Example:
         made.setdefault("decoder_input_ids", token_ids(config.vocab_size))
     if "use_cache" in signature:
         made["use_cache"] = False
+    config.use_cache = False
     return Example(model, made)
 
 

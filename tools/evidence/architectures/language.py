@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tools.evidence.architectures.hugging_face import transformers
@@ -14,7 +15,7 @@ _MAMBA2 = {
     "mamba_chunk_size": 16,
 }  # fmt: skip
 
-ENCODERS = {
+ENCODERS: dict[str, Mapping[str, Any]] = {
     "AlbertModel": _PLAIN,
     "BertForMaskedLM": _PLAIN,
     "BertModel": _PLAIN,
@@ -62,7 +63,7 @@ ENCODERS = {
     "YosoModel": _PLAIN,
 }  # fmt: skip
 
-DECODERS = {
+DECODERS: dict[str, Mapping[str, Any]] = {
     "ApertusForCausalLM": _PLAIN,
     "ArceeForCausalLM": _PLAIN,
     "BioGptForCausalLM": _PLAIN,
@@ -114,7 +115,7 @@ DECODERS = {
     "XGLMForCausalLM": {"attention_heads": 4},
 }
 
-EXPERTS = {
+EXPERTS: dict[str, Mapping[str, Any]] = {
     "DbrxForCausalLM": {
         "attn_config": {"rope_theta": 10000.0, "clip_qkv": 8.0},
         "ffn_config": {"ffn_hidden_size": 32, "moe_num_experts": 4, "moe_top_k": 2},
@@ -147,7 +148,7 @@ EXPERTS = {
     "SwitchTransformersModel": _PLAIN,
 }  # fmt: skip
 
-STATE_SPACES = {
+STATE_SPACES: dict[str, Mapping[str, Any]] = {
     "BambaForCausalLM": {**_MAMBA2, "attn_layer_indices": [1]},
     "FalconH1ForCausalLM": {**_MAMBA2, "mamba_d_ssm": 64},
     "FalconMambaForCausalLM": _MAMBA,
@@ -177,7 +178,7 @@ STATE_SPACES = {
     "xLSTMForCausalLM": {"chunk_size": 16, "autocast_kernel_dtype": "float32"},
 }  # fmt: skip
 
-BOTH = {
+BOTH: dict[str, Mapping[str, Any]] = {
     "BartModel": _PLAIN,
     "BigBirdPegasusModel": {"attention_type": "original_full"},
     "BlenderbotModel": _PLAIN,
@@ -204,7 +205,7 @@ BOTH = {
 
 _SERIES = {"context_length": 16, "prediction_length": 4, "num_time_features": 1}
 
-TIME_SERIES = {
+TIME_SERIES: dict[str, Mapping[str, Any]] = {
     "PatchTSMixerModel": {
         "context_length": 32, "patch_length": 8, "num_input_channels": 2, "patch_stride": 8,
         "inputs": {"past_values": (1, 32, 2)},
@@ -215,14 +216,6 @@ TIME_SERIES = {
     },
     "TimeSeriesTransformerModel": {
         **_SERIES, "lags_sequence": [1, 2, 3],
-        "inputs": {
-            "past_values": (1, 19), "past_time_features": (1, 19, 1),
-            "past_observed_mask": (1, 19), "future_values": (1, 4),
-            "future_time_features": (1, 4, 1),
-        },
-    },
-    "AutoformerModel": {
-        **_SERIES, "lags_sequence": [1, 2, 3], "label_length": 4,
         "inputs": {
             "past_values": (1, 19), "past_time_features": (1, 19, 1),
             "past_observed_mask": (1, 19), "future_values": (1, 4),

@@ -10,11 +10,11 @@ from functools import partial
 from tools.evidence.architectures.architecture import Architecture, Example
 
 EXPORTED = {
-    "torchvision.alexnet": 7,
+    "torchvision.resnet18": 7,
     "torchvision.squeezenet1_1": 8,
     "torchvision.vgg11_bn": 9,
     "torchvision.mobilenet_v2": 10,
-    "torchvision.resnet18": 11,
+    "torchvision.mnasnet0_5": 11,
     "torchvision.lraspp_mobilenet_v3_large": 11,
     "torchvision.densenet121": 12,
     "torchvision.fcn_resnet50": 12,
