@@ -9,6 +9,7 @@ from costlib.files import write_file
 from tools.evidence.drawing import draw
 from tools.evidence.pages import (
     ablation,
+    coverage,
     cuda,
     fuzz,
     generator,
@@ -34,6 +35,7 @@ PAGES = tuple(
         measuring,
         vector_math,
         scale,
+        coverage,
         fuzz,
         cuda,
     )

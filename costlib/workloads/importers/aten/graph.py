@@ -36,6 +36,14 @@ _NOTHING = {
 """Operators that check and compute nothing."""
 
 
+_OF_NUMBERS = {
+    *(getattr(operator, name) for name in ("add", "sub", "mul", "floordiv", "mod", "neg", "pow")),
+    *(getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge", "and_", "or_")),
+    *(getattr(torch, f"sym_{name}") for name in ("float", "int", "ite", "max", "min", "not")),
+}
+"""What Python computes of sizes that a program reads from tensors, here from constants."""
+
+
 def registering(table: dict[str, Converter]) -> Callable[..., Callable[[Converter], Converter]]:
     """Return a decorator that enters a converter into a table, under ATen's names."""
 
@@ -106,6 +114,8 @@ class Graph:
             return args[0][args[1]]
         if isinstance(node.target, torch._ops.HigherOrderOperator):
             return self._higher_order(str(node.target), args)
+        if node.target in _OF_NUMBERS and _is_foldable(args, kwargs, None):
+            return node.target(*args, **kwargs)
         if not isinstance(node.target, torch._ops.OpOverload):
             raise UnsupportedModelError(f"it calls {node.target}, which is no operator of PyTorch")
         name = operator_name(node.target)

@@ -1,0 +1,69 @@
+"""ONNX models: some of the others, exported by PyTorch, each in another opset."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterable
+from functools import partial
+
+from tools.evidence.architectures.architecture import Architecture, Example
+
+EXPORTED = {
+    "torchvision.resnet18": 7,
+    "torchvision.squeezenet1_1": 8,
+    "torchvision.vgg11_bn": 9,
+    "torchvision.mobilenet_v2": 10,
+    "torchvision.mnasnet0_5": 11,
+    "torchvision.lraspp_mobilenet_v3_large": 11,
+    "torchvision.densenet121": 12,
+    "torchvision.fcn_resnet50": 12,
+    "transformers.BertModel": 13,
+    "transformers.ElectraModel": 14,
+    "transformers.GPT2LMHeadModel": 14,
+    "transformers.LlamaForCausalLM": 15,
+    "transformers.T5Model": 15,
+    "timm.convnext_atto": 16,
+    "timm.mobilenetv3_small_050": 16,
+    "timm.vit_tiny_patch16_224": 17,
+    "transformers.CLIPTextModel": 17,
+    "transformers.SegformerForSemanticSegmentation": 17,
+    "diffusers.UNet2DModel": 18,
+    "timm.swin_tiny_patch4_window7_224": 18,
+    "transformers.Wav2Vec2Model": 18,
+    "transformers.WhisperForConditionalGeneration": 20,
+}
+"""Opsets, by the name of what is exported."""
+
+
+def _example(original: Architecture, opset: int) -> Example:
+    import onnx
+    import torch
+
+    module, inputs = original.make()
+    if config := getattr(module, "config", None):
+        config.return_dict = False
+        config.use_cache = False
+    named = inputs if isinstance(inputs, dict) else {}
+    tensors = {key: value for key, value in named.items() if isinstance(value, torch.Tensor)}
+    file = io.BytesIO()
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            module.eval(),
+            () if named else inputs,
+            file,
+            kwargs=tensors or None,
+            input_names=list(tensors) or None,
+            opset_version=opset,
+            dynamo=False,
+        )
+    return Example(onnx.load_from_string(file.getvalue()))
+
+
+def exported(others: Iterable[Architecture]) -> Iterable[Architecture]:
+    """Name the ONNX models, given the others."""
+    by_name = {found.name: found for found in others}
+    for name, opset in EXPORTED.items():
+        make = partial(_example, by_name[name], opset)
+        yield Architecture("onnx", f"{by_name[name].model}, opset {opset}", "ONNX", make)
