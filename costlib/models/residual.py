@@ -20,7 +20,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, cg
 
-from costlib.arrays import Floats, Integers
+from costlib.arrays import Float32s, Floats, Integers
 from costlib.features.batch import FeatureBatch, select
 from costlib.models.base import centred
 
@@ -210,17 +210,33 @@ def _pairs_in_order(scores: Floats, throughput: Floats, groups: Integers) -> flo
 
 
 class _OwnTrees:
-    """Extremely randomised trees, grown until they tell the programs of a run apart."""
+    """Extremely randomised trees, grown until they tell the programs of a run apart.
+
+    They are those of scikit-learn's ``ExtraTreesRegressor``, whose checks of every tree take longer
+    than growing one on the few programs of a run.
+    """
 
     def __init__(self, batch: FeatureBatch, residual: Floats, seed: int) -> None:
-        from sklearn.ensemble import ExtraTreesRegressor
+        from sklearn import config_context
+        from sklearn.tree import ExtraTreeRegressor
 
-        self._forest = ExtraTreesRegressor(_OWN_TREES, max_features="sqrt", random_state=seed)
-        table = batch.pooled()
-        varying = np.flatnonzero(np.ptp(table, axis=0) > 0)
+        pooled = batch.pooled()
+        varying = np.flatnonzero(np.ptp(pooled, axis=0) > 0)
         self._columns = varying if len(varying) else np.arange(1)
-        self._forest.fit(table[:, self._columns], residual)
+        table = self._table(batch)
+        seeds = np.random.RandomState(seed).randint(np.iinfo("int32").max, size=_OWN_TREES)
+        with config_context(skip_parameter_validation=True):
+            self._trees = [
+                ExtraTreeRegressor(max_features="sqrt", random_state=int(own))
+                .fit(table, residual, check_input=False)
+                .tree_
+                for own in seeds
+            ]
 
     def leaves(self, batch: FeatureBatch) -> Integers:
         """Return the leaf of each tree; int64 `n x t`."""
-        return np.asarray(self._forest.apply(batch.pooled()[:, self._columns]), "int64")
+        table = self._table(batch)
+        return np.stack([tree.apply(table) for tree in self._trees], axis=1)
+
+    def _table(self, batch: FeatureBatch) -> Float32s:
+        return batch.pooled()[:, self._columns]

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import os
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import tvm.rpc
 from tvm.rpc import server
 from tvm.rpc.tracker import Tracker as TvmTracker
+from tvm.support import popen_pool
 from tvm_ffi import register_global_func
 
 _FIRST_PORT, _LAST_PORT = 9090, 9999
 
+_RUN_MODULE = "import costlib.tvm_compat, runpy; runpy.run_module({!r}, run_name='__main__')"
+
 
 def start_tracker(host: str = "127.0.0.1") -> Any:
     """Start a tracker in a process of its own; it has a ``port``, and ``terminate()``."""
-    return TvmTracker(host=host, port=_FIRST_PORT, port_end=_LAST_PORT, silent=True)
+    with _workers_start_fast():
+        return TvmTracker(host=host, port=_FIRST_PORT, port_end=_LAST_PORT, silent=True)
 
 
 def start_server(
@@ -29,16 +36,33 @@ def start_server(
 
     ``set_up``, which is pickled, is called in that process to register functions.
     """
-    return tvm.rpc.Server(
-        host="0.0.0.0",
-        port=_FIRST_PORT,
-        port_end=_LAST_PORT,
-        tracker_addr=tracker,
-        key=key,
-        custom_addr=address,
-        silent=True,
-        server_init_callback=functools.partial(_set_up, set_up),
-    )
+    with _workers_start_fast():
+        return tvm.rpc.Server(
+            host="0.0.0.0",
+            port=_FIRST_PORT,
+            port_end=_LAST_PORT,
+            tracker_addr=tracker,
+            key=key,
+            custom_addr=address,
+            silent=True,
+            server_init_callback=functools.partial(_set_up, set_up),
+        )
+
+
+@contextlib.contextmanager
+def _workers_start_fast() -> Iterator[None]:
+    """Let the processes that TVM starts meanwhile import it as we do, without torch."""
+
+    def popen(command: list[str], **settings: Any) -> Any:
+        python, _, module, *arguments = command
+        code = _RUN_MODULE.format(module)
+        return subprocess.Popen([python, "-c", code, *arguments], **settings)
+
+    popen_pool.subprocess = SimpleNamespace(**vars(subprocess) | {"Popen": popen})
+    try:
+        yield
+    finally:
+        popen_pool.subprocess = subprocess
 
 
 def _set_up(further: Callable[[], None]) -> None:

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
+from sklearn.ensemble import ExtraTreesRegressor
 
 from costlib.arrays import Floats, Integers
 from costlib.features.batch import FeatureBatch, concatenate, select
 from costlib.models.base import CostModel
-from costlib.models.residual import CorrectedModel
+from costlib.models.residual import CorrectedModel, _OwnTrees
 
 
 class Indifferent(CostModel):
@@ -48,6 +49,16 @@ def test_learns_what_a_global_model_without_trees_misses() -> None:
     model.refit(batch, latency_s, ungrouped(300))
     unseen, unseen_latency_s = programs(60, seed=1)
     assert spearmanr(model.predict(unseen, task=0), -unseen_latency_s)[0] > 0.8
+
+
+def test_own_trees_are_those_of_scikit_learn() -> None:
+    batch, latency_s = programs(40, seed=0)
+    unseen, _ = programs(60, seed=1)
+    forest = ExtraTreesRegressor(100, max_features="sqrt", random_state=3)
+    columns = np.ptp(batch.pooled(), axis=0) > 0
+    forest.fit(batch.pooled()[:, columns], latency_s)
+    leaves = _OwnTrees(batch, latency_s, seed=3).leaves(unseen)
+    np.testing.assert_array_equal(leaves, forest.apply(unseen.pooled()[:, columns]))
 
 
 def test_a_few_measurements_tell_which_of_many_features_counts() -> None:

@@ -86,19 +86,19 @@ def test_finds_much_better_programs_than_random_ones(
 ) -> None:
     run = start(tasks[:1], hardware, tmp_path)
     batches: list[Batch] = []
-    assert run.run(64, on_batch=batches.append) == "all trials were spent"
+    assert run.run(48, on_batch=batches.append) == "all trials were spent"
     latencies = [m.latency_s for batch in batches for m in batch.measurements]
     assert None not in latencies
     first, best = min(latencies[:8]), min(latencies)  # type: ignore[type-var]
     assert best == run.searches[0].best_s
     assert best < 0.6 * first  # type: ignore[operator]
-    assert len({m.program.program_id for b in batches for m in b.measurements}) == 64
+    assert len({m.program.program_id for b in batches for m in b.measurements}) == 48
 
 
 def test_every_task_gets_its_turn(tasks: list[Task], hardware: Hardware, tmp_path: Path) -> None:
     run = start(tasks, hardware, tmp_path)
-    run.run(40)
-    assert run.measured == 40
+    run.run(24)
+    assert run.measured == 24
     assert all(len(search.history) >= PlanningConfig().batch for search in run.searches)
 
 
@@ -109,11 +109,11 @@ def test_the_same_seed_proposes_the_same(
     orders = []
     for name in ("one", "two"):
         device = SimulatedDevice(analytic)
-        start(tasks, hardware, tmp_path / name, device, bundle, config).run(32)
+        start(tasks, hardware, tmp_path / name, device, bundle, config).run(20)
         orders.append([m.program.program_id for m in device.measured])
     assert orders[0] == orders[1]
     other = SimulatedDevice(analytic)
-    start(tasks, hardware, tmp_path / "three", other, bundle, config, seed=1).run(32)
+    start(tasks, hardware, tmp_path / "three", other, bundle, config, seed=1).run(20)
     assert [m.program.program_id for m in other.measured] != orders[0]
 
 
@@ -121,16 +121,16 @@ def test_a_run_goes_on_where_it_stopped(
     tasks: list[Task], hardware: Hardware, tmp_path: Path
 ) -> None:
     first = SimulatedDevice(analytic)
-    start(tasks, hardware, tmp_path, first).run(24)
+    start(tasks, hardware, tmp_path, first).run(16)
     second = SimulatedDevice(analytic)
     batches: list[Batch] = []
     run = start(tasks, hardware, tmp_path, second)
-    run.run(40, on_batch=batches.append)
-    assert run.measured == 40
-    assert len(second.measured) == 16
+    run.run(24, on_batch=batches.append)
+    assert run.measured == 24
+    assert len(second.measured) == 8
     told = [one.program.program_id for batch in batches for one in batch.measurements]
     done = [one.program.program_id for one in [*first.measured, *second.measured]]
-    assert told == done and len(set(done)) == 40
+    assert told == done and len(set(done)) == 24
     for search in run.searches:
         known = [*first.measured, *second.measured]
         own = [m.latency_s for m in known if m.program.workload_id == search.task.workload_id]
@@ -185,15 +185,15 @@ def test_a_run_killed_twice_and_resumed_is_the_run_that_was_not(
         return told
 
     whole, expected = begin("whole", SimulatedDevice(analytic, 1.2))
-    reason = whole.run(60)
+    reason = whole.run(40)
     killed, _ = begin("killed", SimulatedDevice(analytic, 1.2))
     with pytest.raises(KilledError):
-        killed.run(60, on_batch=kill_after(18))
-    again, _ = begin("killed", Mortal(20, 1.2))
+        killed.run(40, on_batch=kill_after(14))
+    again, _ = begin("killed", Mortal(12, 1.2))
     with pytest.raises(KilledError):
-        again.run(60)
+        again.run(40)
     resumed, scheduler = begin("killed", SimulatedDevice(analytic, 1.2))
-    assert resumed.run(60) == reason
+    assert resumed.run(40) == reason
     assert scheduler._history == expected._history
     assert resumed.measured == whole.measured
 
@@ -212,14 +212,14 @@ def test_a_run_killed_twice_and_resumed_is_the_run_that_was_not(
 def test_a_kill_between_measurements_and_their_note_loses_nothing(
     tasks: list[Task], hardware: Hardware, tmp_path: Path
 ) -> None:
-    start(tasks, hardware, tmp_path).run(16)
+    start(tasks, hardware, tmp_path).run(12)
     for note in sorted((tmp_path / BATCHES).iterdir())[2:]:
         note.unlink()
     device = SimulatedDevice(analytic)
     run = start(tasks, hardware, tmp_path, device)
-    run.run(24)
-    assert run.measured == 24
-    assert len(device.measured) == 8
+    run.run(16)
+    assert run.measured == 16
+    assert len(device.measured) == 4
 
 
 def test_seconds_of_earlier_sessions_count(
@@ -269,14 +269,14 @@ class LuckyOnce:
 def test_a_lucky_measurement_is_found_out(
     tasks: list[Task], hardware: Hardware, tmp_path: Path
 ) -> None:
-    once, again = (LUCK, {0}), (1, set(range(2, 9)))
+    once, again = (LUCK, {0}), (1, set(range(2, 7)))
     for looks, slow_down, (luck, repeats) in ((1, 1.2, once), (3, 1.2, again), (3, 1.0, once)):
         latency = LuckyOnce()
         device = SimulatedDevice(latency, slow_down)
         folder = tmp_path / f"{looks}-{slow_down}"
         run = start(tasks[:1], hardware, folder, device, config=evolving(looks=looks))
-        run.run(48)
-        assert latency.seen.total() == run.measured == 48
+        run.run(32)
+        assert latency.seen.total() == run.measured == 32
         best_s, best = run.searches[0].elite[0]
         assert analytic(tasks[0], best) == pytest.approx(luck * best_s)
         origins = run.searches[0].history.origins
@@ -344,9 +344,9 @@ def test_programs_of_the_same_code_are_measured_once(
     tasks: list[Task], hardware: Hardware, tmp_path: Path
 ) -> None:
     device = Recorder()
-    start(tasks[:1], hardware, tmp_path, device).run(32)
-    start(tasks[:1], hardware, tmp_path, device).run(64)
-    assert len(device.code) == len(set(device.code)) == 64
+    start(tasks[:1], hardware, tmp_path, device).run(16)
+    start(tasks[:1], hardware, tmp_path, device).run(40)
+    assert len(device.code) == len(set(device.code)) == 40
 
 
 def test_a_share_goes_to_niches_that_were_measured_least(
@@ -356,9 +356,9 @@ def test_a_share_goes_to_niches_that_were_measured_least(
     for share in (0.0, 1.0):
         config = evolving(niches=share, sketch_selection=False)
         run = start(tasks[:1], hardware, tmp_path / str(share), config=config)
-        run.run(96)
+        run.run(64)
         visits = run.searches[0]._visits  # type: ignore[attr-defined]
-        assert visits.total() == 96
+        assert visits.total() == 64
         kinds.append(len(visits))
     assert kinds[1] > 1.3 * kinds[0]
 
@@ -384,9 +384,11 @@ def test_batches_grow_with_what_was_measured(
     tasks: list[Task], hardware: Hardware, tmp_path: Path
 ) -> None:
     sizes = {}
-    for growth, trials in ((0.25, 100), (0.0, 24)):
+    for growth, trials in ((0.25, 96), (0.0, 24)):
         batches: list[Batch] = []
-        config = planning(growth=growth).model_copy(update={"strategy": RandomConfig()})
+        config = PLAIN.model_copy(
+            update={"strategy": RandomConfig(), "planning": PlanningConfig(growth=growth)}
+        )
         run = start(tasks[:1], hardware, tmp_path / str(growth), config=config)
         run.run(trials, on_batch=batches.append)
         sizes[growth] = [len(batch.measurements) for batch in batches]
@@ -426,9 +428,9 @@ def test_a_settled_task_is_searched_while_it_is_built(
 ) -> None:
     diary = Diary(monkeypatch)
     run = start(tasks[:1], hardware, tmp_path, diary)
-    run.run(64)
+    run.run(40)
     assert diary.in_turns() == 2 * 16 // PlanningConfig().batch - 1
-    assert run.measured == len({m.program.program_id for m in diary.measured}) == 64
+    assert run.measured == len({m.program.program_id for m in diary.measured}) == 40
 
 
 def test_another_task_is_searched_meanwhile_unless_it_waits_for_help(
@@ -449,7 +451,7 @@ def test_nothing_is_proposed_ahead_if_it_is_not_wanted(
 ) -> None:
     diary = Diary(monkeypatch)
     config = planning(ahead=False)
-    start([tasks[0], tasks[2]], hardware, tmp_path, diary, config=config).run(48)
+    start([tasks[0], tasks[2]], hardware, tmp_path, diary, config=config).run(32)
     assert diary.in_turns() == len(diary.entries)
 
 
@@ -469,7 +471,7 @@ def test_look_alikes_start_from_one_another(
     for diffusion in (True, False):
         config = SMALL.model_copy(update={"relatives": RelativesConfig(diffusion=diffusion)})
         run = start(tasks[:2], hardware, tmp_path / str(diffusion), config=config)
-        run.run(48)
+        run.run(32)
         shares.append(sum(s.history.origins[Origin.DIFFUSED] for s in run.searches))
     assert shares[0] > 0
     assert shares[1] == 0
