@@ -145,7 +145,7 @@ def _with_head(head: str) -> Callable[[], Example]:
     def make() -> Example:
         from torchvision.models.detection import fcos, retinanet, rpn
 
-        heads = {
+        heads: dict[str, Callable[[], Any]] = {
             "RetinaNet": lambda: retinanet.RetinaNetHead(256, 9, 5),
             "FCOS": lambda: fcos.FCOSHead(256, 1, 5),
             "RPN": lambda: rpn.RPNHead(256, 3),
