@@ -47,7 +47,17 @@ PACKAGES = {
     "onnxruntime": "onnxruntime",
     "tvm": "apache-tvm",
 }
-_PRELOADED = ["torch.export", "costlib.tuning.check", "transformers.modeling_utils", "timm"]
+_PRELOADED = [
+    "costlib.tuning.check",
+    "costlib.workloads.importers.aten",
+    "torch._functorch.aot_autograd",
+    "torch.export._trace",
+    "timm",
+    "transformers.generation",
+    "transformers.masking_utils",
+    "transformers.modeling_layers",
+]
+"""What takes long to import, and every check needs."""
 _APART = {
     "torch.export cannot trace it: ": "not exportable",
     " is random: ": "random",

@@ -165,7 +165,7 @@ STATE_SPACES: dict[str, Mapping[str, Any]] = {
         "shared_expert_intermediate_size": 32,
     },
     "RecurrentGemmaForCausalLM": {"lru_width": 32, "block_types": ["recurrent", "attention"]},
-    "RwkvForCausalLM": {"attention_hidden_size": 32, "context_length": 32},
+    "RwkvForCausalLM": {"attention_hidden_size": 32, "context_length": 32, "rescale_every": 0},
     "Zamba2ForCausalLM": {
         "mamba_d_state": 8, "n_mamba_heads": 4, "mamba_ngroups": 1, "chunk_size": 16,
         "layers_block_type": ["mamba", "hybrid"], "num_mem_blocks": 1, "use_mamba_kernels": False,

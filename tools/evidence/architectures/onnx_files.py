@@ -12,7 +12,7 @@ from tools.evidence.architectures.architecture import Architecture, Example
 EXPORTED = {
     "torchvision.resnet18": 7,
     "torchvision.squeezenet1_1": 8,
-    "torchvision.vgg11_bn": 9,
+    "torchvision.shufflenet_v2_x0_5": 9,
     "torchvision.mobilenet_v2": 10,
     "torchvision.mnasnet0_5": 11,
     "torchvision.lraspp_mobilenet_v3_large": 11,

@@ -79,7 +79,6 @@ TORCHVISION: dict[str, tuple[int, ...]] = {
     "shufflenet_v2_x0_5": (1, 3, 64, 64), "squeezenet1_1": (1, 3, 64, 64),
     "vgg11_bn": (1, 3, 64, 64), "wide_resnet50_2": (1, 3, 64, 64),
     "mc3_18": (1, 3, 8, 32, 32), "r2plus1d_18": (1, 3, 8, 32, 32), "r3d_18": (1, 3, 8, 32, 32),
-    "s3d": (1, 3, 16, 64, 64),
 }  # fmt: skip
 TORCHVISION_TRANSFORMERS: dict[str, tuple[int, ...]] = {
     "maxvit_t": (1, 3, 224, 224), "swin_t": (1, 3, 64, 64), "swin_v2_t": (1, 3, 64, 64),

@@ -20,7 +20,7 @@ from costlib.workloads.importers.aten.graph import (
     registering,
     shape_of,
 )
-from costlib.workloads.importers.aten.reductions import without_nan
+from costlib.workloads.importers.aten.reductions import first_best
 from costlib.workloads.importers.aten.shapes import padded
 
 CONVERTERS: dict[str, Converter] = {}
@@ -190,7 +190,7 @@ def place_of_the_largest(g: Graph, x: Any, places: torch.Tensor, sizes: Sequence
     taken = g.emit(R.take(flat, g.tensor(places.clamp(min=0)), axis=2, mode="clip"))
     lowest = g.tensor(_lowest(static_type(x)[1]))
     inside = g.emit(R.where(g.tensor(places >= 0), taken, lowest))
-    best = g.emit(R.argmax(without_nan(g, inside, R.argmax), 3, False))
+    best = first_best(g, True, inside, 3)
     first = g.tensor(torch.arange(len(places)) * taps)
     index = g.emit(R.add(best, first))
     place = g.emit(R.take(g.tensor(places.reshape(-1)), index, axis=0, mode="clip"))
