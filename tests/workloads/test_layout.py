@@ -13,7 +13,7 @@ from costlib.tuning.networks import NetworkSet
 from costlib.tvm_compat import relax
 from costlib.workloads import Network, extract_tasks, load_network, zoo
 
-SMALL = ("conv2d 1 16 14 14 32 3 pad=1", "mobilenet_v2@r32", "resnet_18@r32")
+SMALL = ("conv2d 1 16 14 14 32 3 pad=1", "grouped_conv2d 1 16 14 14 16 3 16", "resnet_18@r32")
 UNEVEN = (
     "conv2d 2 16 15 14 32 3 stride=2 pad=1",
     "dilated_conv2d 1 16 12 12 24 3 2 pad=2",
