@@ -99,7 +99,8 @@ def _decomposed(program: Any) -> Any:
     from costlib.workloads.importers.aten.graph import operator_name
 
     table = torch.export.default_decompositions()
-    for kept in (torch.ops.aten.linear.default, torch.ops.aten.matmul.default):
+    aten = torch.ops.aten
+    for kept in (aten.linear.default, aten.matmul.default, aten.polar.default):
         table.pop(kept, None)
     extra = {
         operator: rule

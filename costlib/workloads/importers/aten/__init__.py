@@ -5,6 +5,7 @@ from __future__ import annotations
 from costlib.workloads.importers.aten import (
     adaptive_pooling,
     arithmetic,
+    complex_numbers,
     elementwise,
     indexing,
     norms,
@@ -19,8 +20,8 @@ from costlib.workloads.importers.aten.graph import Converter, Graph
 CONVERTERS: dict[str, Converter] = {
     name: converter
     for module in (
-        *(adaptive_pooling, arithmetic, elementwise, indexing, norms, pooling, products),
-        *(reductions, shapes, sorting),
+        *(adaptive_pooling, arithmetic, complex_numbers, elementwise, indexing, norms, pooling),
+        *(products, reductions, shapes, sorting),
     )
     for name, converter in module.CONVERTERS.items()
 }

@@ -127,6 +127,8 @@ class Graph:
         if _is_foldable(args, kwargs, out):
             with torch.no_grad():
                 return node.target(*args, **kwargs)
+        if _is_complex(node):
+            name += OF_COMPLEX if name + OF_COMPLEX in self._converters else ""
         if name not in self._converters:
             raise self._unsupported(module)
         self.out, self._node = out, node
@@ -189,6 +191,23 @@ class Graph:
         if id(value) not in self._constants:
             self._constants[id(value)] = value, constant(value)
         return self._constants[id(value)][1]
+
+
+OF_COMPLEX = " of complex"
+"""Ends the name of a converter that an operator has for complex tensors alone."""
+
+
+def _is_complex(node: fx.Node) -> bool:
+    """Whether an operator reads or makes complex tensors."""
+    values = [found.meta.get("val") for found in (node, *node.all_input_nodes)]
+    return any(tensor.dtype.is_complex for tensor in _tensors(values))
+
+
+def real_part_of(out: Any) -> Any:
+    """Describe the real part of what PyTorch recorded, of one tensor or several."""
+    if isinstance(out, (list, tuple)):
+        return [real_part_of(each) for each in out]
+    return torch.empty(out.shape, dtype=out.dtype.to_real(), device="meta")
 
 
 def operator_name(operator: Any) -> str:
@@ -282,7 +301,10 @@ def _in_order(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> li
 
 def _check(name: str, result: Any, recorded: Any) -> None:
     """Raise unless a result has the dtypes and shapes that PyTorch recorded."""
-    if isinstance(recorded, torch.Tensor):
+    if isinstance(recorded, torch.Tensor) and recorded.dtype.is_complex:
+        for part in result:
+            _check(name, part, real_part_of(recorded))
+    elif isinstance(recorded, torch.Tensor):
         ours = (shape_of(result), static_type(result)[1])
         theirs = (tuple(recorded.shape), dtype_of(recorded))
         if ours != theirs:
