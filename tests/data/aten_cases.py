@@ -220,12 +220,41 @@ def indexing() -> list[Case]:
     ]
 
 
+def turned(x: torch.Tensor, angles: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Turn pairs of numbers by angles, as rotary embeddings do."""
+    turns = torch.polar(torch.ones_like(angles), angles)
+    pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
+    back = torch.stack([(pairs / turns).real, (1 - pairs).imag], -1)
+    return (
+        torch.view_as_real(pairs * turns).flatten(-2),
+        (pairs.conj() * (pairs + turns)).imag,
+        torch.view_as_real(pairs[:, 1:].sum(1)),
+        pairs.abs(),
+        pairs.angle(),
+        back,
+    )
+
+
+def transformed(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Transform there and back, from and to real numbers, of even and odd length."""
+    full = torch.fft.fftn(x, dim=(1, 2))
+    return (
+        torch.view_as_real(full),
+        torch.fft.ifft(full, dim=1).imag,
+        torch.view_as_real(torch.fft.rfft(x, norm="ortho")),
+        torch.fft.irfft(torch.fft.rfft(x, dim=1), n=x.shape[1], dim=1),
+        torch.fft.irfft2(torch.fft.rfft2(x), s=x.shape[1:]),
+    )
+
+
 def products() -> list[Case]:
     x, y = normal(2, 3, 4), normal(2, 4, 5)
     large = torch.full((2, 3), 2**24 + 1)
     half = nn.Sequential(nn.Linear(4, 6), nn.GELU(), nn.Linear(6, 2))
     image = normal(1, 4, 6, 7)
     return [
+        Case("polar", turned, (normal(2, 3, 4), normal(3, 2))),
+        Case("_fft_c2c", transformed, (normal(2, 5, 6),)),
         Case("linear", layer(nn.Linear(4, 3)), (x,)),
         Case("linear", layer(half.half()), (x.half(),)),
         Case("linear", layer(nn.Linear(4, 3).bfloat16()), (x.bfloat16(),)),

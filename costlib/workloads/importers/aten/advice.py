@@ -5,20 +5,13 @@ from __future__ import annotations
 RANDOM = "call eval() before exporting, or pass random numbers as an input"
 
 _DATA = "the shape of its result depends on data; use torch.where on a full tensor"
-_COMPLEX = "complex numbers; keep the real and the imaginary part in tensors of their own"
 INSTEAD = {
-    "aten._fft_c2c": _COMPLEX,
-    "aten._fft_c2r": _COMPLEX,
-    "aten._fft_r2c": _COMPLEX,
     "aten._local_scalar_dense": "the graph depends on a value; keep it in a tensor",
     "aten._unique2": _DATA,
     "aten.bincount": _DATA,
-    "aten.complex": _COMPLEX,
     "aten.masked_select": _DATA,
     "aten.nonzero": _DATA,
     "aten.unique_consecutive": _DATA,
     "aten.unique_dim": _DATA,
-    "aten.view_as_complex": _COMPLEX,
-    "aten.view_as_real": _COMPLEX,
 }
 """The nearest way to write what is not supported."""
