@@ -110,7 +110,17 @@ class Random(nn.Module):
 
 class Places(nn.Module):
     def forward(self, x):
-        return x.nonzero()
+        return x.nonzero().sum()
+
+
+class Found(nn.Module):
+    def forward(self, x):
+        return x, x[x > 0]
+
+
+def test_an_output_of_no_fixed_shape_is_named():
+    with pytest.raises(UnsupportedModelError, match="the shape of output1 depends on data"):
+        load_network(Found(), example_inputs=(torch.ones(4),))
 
 
 @pytest.mark.parametrize(

@@ -227,6 +227,8 @@ class _Variable:
 def _spec(name: str, tensor: Any) -> TensorSpec:
     from costlib.workloads.importers.aten.graph import dtype_of
 
+    if not all(isinstance(extent, int) for extent in tensor.shape):
+        raise UnsupportedModelError(f"the shape of {name} depends on data")
     return TensorSpec(name=name, dtype=dtype_of(tensor), shape=tuple(tensor.shape))
 
 
