@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils._pytree import tree_leaves
 
 from tools.evidence.architectures.architecture import Architecture, Example
 
@@ -18,10 +23,10 @@ EXPORTED = {
     "torchvision.lraspp_mobilenet_v3_large": 11,
     "torchvision.densenet121": 12,
     "torchvision.fcn_resnet50": 12,
-    "transformers.BertModel": 13,
+    "transformers.XLMModel": 13,
     "transformers.ElectraModel": 14,
-    "transformers.GPT2LMHeadModel": 14,
-    "transformers.LlamaForCausalLM": 15,
+    "transformers.OpenAIGPTLMHeadModel": 14,
+    "transformers.XLNetModel": 15,
     "transformers.T5Model": 15,
     "timm.convnext_atto": 16,
     "timm.mobilenetv3_small_050": 16,
@@ -31,33 +36,41 @@ EXPORTED = {
     "diffusers.UNet2DModel": 18,
     "timm.swin_tiny_patch4_window7_224": 18,
     "transformers.Wav2Vec2Model": 18,
-    "transformers.WhisperForConditionalGeneration": 20,
+    "transformers.HubertModel": 20,
 }
 """Opsets, by the name of what is exported."""
 
 
+class Flat(nn.Module):
+    """A model that takes tensors in order and returns them so."""
+
+    def __init__(self, module: Any, names: Sequence[str], constants: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.module = module
+        self.names = names
+        self.constants = constants
+
+    def forward(self, *tensors: Any) -> Any:
+        """Return the tensors among the results."""
+        named = dict(zip(self.names, tensors, strict=False))
+        args = tensors[len(named) :]
+        found = self.module(*args, **named, **self.constants)
+        return tuple(x for x in tree_leaves(found) if isinstance(x, torch.Tensor))
+
+
 def _example(original: Architecture, opset: int) -> Example:
     import onnx
-    import torch
 
     module, inputs = original.make()
-    if config := getattr(module, "config", None):
-        config.return_dict = False
-        config.use_cache = False
     named = inputs if isinstance(inputs, dict) else {}
     tensors = {key: value for key, value in named.items() if isinstance(value, torch.Tensor)}
+    constants = {key: value for key, value in named.items() if key not in tensors}
+    args = tuple(tensors.values()) if named else tuple(inputs)
     file = io.BytesIO()
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
-        torch.onnx.export(
-            module.eval(),
-            () if named else inputs,
-            file,
-            kwargs=tensors or None,
-            input_names=list(tensors) or None,
-            opset_version=opset,
-            dynamo=False,
-        )
+        flat = Flat(module.eval(), list(tensors), constants)
+        torch.onnx.export(flat, args, file, opset_version=opset, dynamo=False)
     return Example(onnx.load_from_string(file.getvalue()))
 
 
