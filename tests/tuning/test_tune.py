@@ -160,7 +160,7 @@ def test_the_faster_layout_is_compiled(bundle: Bundle, hardware: Hardware, tmp_p
         source,
         SOURCE,
         out=tmp_path,
-        trials=12,
+        trials=6,
         bundle=bundle,
         hardware=hardware,
         config=TuneConfig(layouts=True, measure=QUICK),
