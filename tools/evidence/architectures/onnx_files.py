@@ -65,7 +65,7 @@ def _example(original: Architecture, opset: int) -> Example:
     named = inputs if isinstance(inputs, dict) else {}
     tensors = {key: value for key, value in named.items() if isinstance(value, torch.Tensor)}
     constants = {key: value for key, value in named.items() if key not in tensors}
-    args = tuple(tensors.values()) if named else tuple(inputs)
+    args = tuple(tensors.values()) if named else tuple(inputs or ())
     file = io.BytesIO()
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")

@@ -7,6 +7,7 @@ from costlib.workloads.importers.aten import (
     arithmetic,
     complex_numbers,
     elementwise,
+    extremes,
     indexing,
     norms,
     pooling,
@@ -20,8 +21,8 @@ from costlib.workloads.importers.aten.graph import Converter, Graph
 CONVERTERS: dict[str, Converter] = {
     name: converter
     for module in (
-        *(adaptive_pooling, arithmetic, complex_numbers, elementwise, indexing, norms, pooling),
-        *(products, reductions, shapes, sorting),
+        *(adaptive_pooling, arithmetic, complex_numbers, elementwise, extremes, indexing),
+        *(norms, pooling, products, reductions, shapes, sorting),
     )
     for name, converter in module.CONVERTERS.items()
 }

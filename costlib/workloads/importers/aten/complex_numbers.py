@@ -11,15 +11,14 @@ import torch
 from costlib.tvm_compat import relax
 from costlib.workloads.importers.aten import arithmetic, elementwise, indexing, reductions, shapes
 from costlib.workloads.importers.aten.graph import (
-    OF_COMPLEX,
     Converter,
     Graph,
     dtype_of,
-    real_part_of,
     registering,
     scalar,
     shape_of,
 )
+from costlib.workloads.importers.aten.recorded import OF_COMPLEX, real_part_of
 
 CONVERTERS: dict[str, Converter] = {}
 converts = registering(CONVERTERS)

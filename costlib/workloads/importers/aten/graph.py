@@ -19,12 +19,16 @@ from costlib.errors import UnsupportedModelError, quoted
 from costlib.tvm_compat import relax
 from costlib.workloads.folding import constant_of, static_type
 from costlib.workloads.importers.aten.advice import INSTEAD, RANDOM
+from costlib.workloads.importers.aten.recorded import (
+    OF_COMPLEX,
+    is_complex,
+    is_expression,
+    is_foldable,
+    real_part_of,
+)
 from costlib.workloads.torch_arrays import to_numpy
 
 Converter = Callable[..., Any]
-
-_MOST_FOLDED = 1 << 22
-"""Elements of a constant that is computed, unless what it is computed from has as many."""
 
 _NOTHING = {
     "aten._assert_async",
@@ -114,7 +118,7 @@ class Graph:
             return args[0][args[1]]
         if isinstance(node.target, torch._ops.HigherOrderOperator):
             return self._higher_order(str(node.target), args)
-        if node.target in _OF_NUMBERS and _is_foldable(args, kwargs, None):
+        if node.target in _OF_NUMBERS and is_foldable(args, kwargs, None):
             return node.target(*args, **kwargs)
         if not isinstance(node.target, torch._ops.OpOverload):
             raise UnsupportedModelError(f"it calls {node.target}, which is no operator of PyTorch")
@@ -124,10 +128,10 @@ class Graph:
         if torch.Tag.nondeterministic_seeded in node.target.tags:
             raise UnsupportedModelError(f"{name} is random: {RANDOM}", [name])
         out = node.meta["val"]
-        if _is_foldable(args, kwargs, out):
+        if is_foldable(args, kwargs, out):
             with torch.no_grad():
                 return node.target(*args, **kwargs)
-        if _is_complex(node):
+        if is_complex(node):
             name += OF_COMPLEX if name + OF_COMPLEX in self._converters else ""
         if name not in self._converters:
             raise self._unsupported(module)
@@ -139,7 +143,7 @@ class Graph:
         except Exception as error:
             reason = quoted(error)
             raise UnsupportedModelError(f"{name} cannot be taken: {reason}", [name]) from None
-        result = map_aggregate(result, lambda v: self.emit(v) if _is_expression(v) else v)
+        result = map_aggregate(result, lambda v: self.emit(v) if is_expression(v) else v)
         _check(name, result, out)
         return result
 
@@ -193,23 +197,6 @@ class Graph:
         return self._constants[id(value)][1]
 
 
-OF_COMPLEX = " of complex"
-"""Ends the name of a converter that an operator has for complex tensors alone."""
-
-
-def _is_complex(node: fx.Node) -> bool:
-    """Whether an operator reads or makes complex tensors."""
-    values = [found.meta.get("val") for found in (node, *node.all_input_nodes)]
-    return any(tensor.dtype.is_complex for tensor in _tensors(values))
-
-
-def real_part_of(out: Any) -> Any:
-    """Describe the real part of what PyTorch recorded, of one tensor or several."""
-    if isinstance(out, (list, tuple)):
-        return [real_part_of(each) for each in out]
-    return torch.empty(out.shape, dtype=out.dtype.to_real(), device="meta")
-
-
 def operator_name(operator: Any) -> str:
     """Return an operator's name without its overload, e.g. ``aten.add``."""
     return str(operator).rpartition(".")[0]
@@ -258,34 +245,6 @@ def _attribute(module: Any, path: str) -> Any:
     for name in path.split("."):
         module = getattr(module, name)
     return module
-
-
-def _is_expression(value: Any) -> bool:
-    return isinstance(value, relax.Expr)
-
-
-def _is_foldable(args: Any, kwargs: Any, out: Any) -> bool:
-    """Whether an operator depends on constants alone, and what it makes of them is small."""
-    sizes = [0]
-    constant = True
-
-    def look(value: Any) -> Any:
-        nonlocal constant
-        if isinstance(value, torch.Tensor):
-            sizes.append(value.numel())
-        elif _is_expression(value):
-            constant = False
-        return value
-
-    map_aggregate([args, dict(kwargs)], look)
-    made = [t.numel() for t in _tensors(out)]
-    return constant and sum(made) <= max(_MOST_FOLDED, *sizes)
-
-
-def _tensors(value: Any) -> list[torch.Tensor]:
-    found: list[torch.Tensor] = []
-    map_aggregate(value, lambda v: found.append(v) if isinstance(v, torch.Tensor) else None)
-    return found
 
 
 def _in_order(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:

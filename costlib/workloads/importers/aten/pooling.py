@@ -11,6 +11,7 @@ import torch
 from costlib.tvm_compat import relax
 from costlib.workloads.folding import static_type
 from costlib.workloads.importers.aten.elementwise import computed_in
+from costlib.workloads.importers.aten.extremes import first_best
 from costlib.workloads.importers.aten.graph import (
     Converter,
     Graph,
@@ -20,7 +21,6 @@ from costlib.workloads.importers.aten.graph import (
     registering,
     shape_of,
 )
-from costlib.workloads.importers.aten.reductions import first_best
 from costlib.workloads.importers.aten.shapes import padded
 
 CONVERTERS: dict[str, Converter] = {}
