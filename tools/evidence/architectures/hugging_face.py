@@ -42,14 +42,21 @@ def transformers(family: str, models: Mapping[str, Mapping[str, Any]]) -> Iterab
 
 
 def example(name: str, settings: Mapping[str, Any]) -> Example:
-    """Make a model of a class and what it takes; ``inputs`` among the settings says more of it."""
+    """Make a model of a class and what it takes.
+
+    Among the settings, ``inputs`` says more of what it takes, and ``uneven`` that its weights are
+    not all as they are initialised.
+    """
     import transformers  # Slow, and not always there.
 
     chosen = dict(settings)
     inputs = chosen.pop("inputs", {})
+    is_uneven = chosen.pop("uneven", False)
     cls = getattr(transformers, name)
     config = small_config(cls.config_class, chosen)
     model = built(cls, config)
+    if is_uneven:
+        _make_uneven(model)
     signature = inspect.signature(cls.forward).parameters
     made = {key: shaped(value) for key, value in inputs.items()}
     if cls.main_input_name in signature and cls.main_input_name not in made:
@@ -60,6 +67,15 @@ def example(name: str, settings: Mapping[str, Any]) -> Example:
         made["use_cache"] = False
     config.use_cache = False
     return Example(model, made)
+
+
+def _make_uneven(model: Any) -> None:
+    """Move all weights a little: of equal scores, which are the highest is a matter of taste."""
+    import torch
+
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(0.02 * torch.randn_like(weight))
 
 
 def built(cls: Any, config: Any) -> Any:
