@@ -113,6 +113,16 @@ class Places(nn.Module):
         return x.nonzero().sum()
 
 
+@pytest.mark.parametrize("aligned", [False, True])
+def test_regions_are_read_as_torchvision_reads_them(aligned, run):
+    ops = pytest.importorskip("torchvision.ops")
+    regions = torch.tensor([[0, 1.0, 1.0, 9.0, 9.0], [1, 2.0, 3.0, 12.0, 10.0]])
+    image, module = torch.randn(2, 3, 16, 16), ops.RoIAlign((3, 4), 0.5, 2, aligned)
+    network = load_network(module, example_inputs=(image, regions))
+    (ours,) = run(network, network.examples)
+    assert_same("roi_align", ours, to_numpy(module(image, regions)))
+
+
 class Found(nn.Module):
     def forward(self, x):
         return x, x[x > 0]

@@ -26,7 +26,7 @@ _SWIN = {
 _HYBRID = {
     "backbone_config": _BACKBONE | {"model_type": "rt_detr_resnet"},
     "encoder_in_channels": [16, 32, 32], "decoder_in_channels": [32, 32, 32],
-    "num_queries": 10, "encoder_layers": 1, "uneven": True,
+    "num_queries": 4, "encoder_layers": 1, "uneven": True,
 }  # fmt: skip
 _IMAGE = {"inputs": {"pixel_values": (1, 3, 64, 64)}}
 

@@ -75,7 +75,7 @@ def _make_uneven(model: Any) -> None:
 
     with torch.no_grad():
         for weight in model.parameters():
-            weight.add_(0.02 * torch.randn_like(weight))
+            weight.add_(0.1 * torch.randn_like(weight))
 
 
 def built(cls: Any, config: Any) -> Any:

@@ -13,6 +13,7 @@ from costlib.workloads.importers.aten import (
     pooling,
     products,
     reductions,
+    regions,
     shapes,
     sorting,
 )
@@ -22,7 +23,7 @@ CONVERTERS: dict[str, Converter] = {
     name: converter
     for module in (
         *(adaptive_pooling, arithmetic, complex_numbers, elementwise, extremes, indexing),
-        *(norms, pooling, products, reductions, shapes, sorting),
+        *(norms, pooling, products, reductions, regions, shapes, sorting),
     )
     for name, converter in module.CONVERTERS.items()
 }
