@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.utils import _pytree as pytree
 
 from tools.evidence import coverage
 from tools.evidence.architectures import ARCHITECTURES
@@ -44,7 +45,8 @@ def test_models_are_small_and_take_what_they_are_given(name: str) -> None:
     assert sum(weight.numel() for weight in module.parameters()) < 200_000
     with torch.no_grad():
         named = isinstance(inputs, dict)
-        assert module.eval()(**inputs) if named else module.eval()(*inputs)
+        outputs = module.eval()(**inputs) if named else module.eval()(*inputs)
+    assert pytree.tree_leaves(outputs)
 
 
 def test_configurations_are_shrunk_in_all_their_parts() -> None:

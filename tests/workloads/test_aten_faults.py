@@ -23,7 +23,7 @@ def theirs(program, case):
     from tvm.relax.frontend.torch import from_exported_program
 
     module = from_exported_program(program)
-    machine = relax.VirtualMachine(tvm.compile(module, target={"kind": "llvm"}), tvm.cpu())
+    machine = relax.VirtualMachine(tvm.compile(module, target="llvm"), tvm.cpu())
     found = machine["main"](*[tvm.runtime.tensor(to_numpy(x)) for x in case.inputs])
     return [output.numpy() for output in found]
 

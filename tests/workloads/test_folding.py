@@ -197,6 +197,6 @@ def operations(dtype, shape, constants):
 
 
 def outputs_of(mod, *arrays):
-    machine = relax.VirtualMachine(tvm.compile(mod, target={"kind": "llvm"}), tvm.cpu())
+    machine = relax.VirtualMachine(tvm.compile(mod, target="llvm"), tvm.cpu())
     outputs = machine["main"](*[tvm.runtime.tensor(array) for array in arrays])
     return [output.numpy() for output in outputs]

@@ -8,7 +8,6 @@ TVM's on a case of each, and fails when a release of TVM has mended one.
 from __future__ import annotations
 
 FAULTS = {
-    "_adaptive_avg_pool2d": "windows of different extents make programs that cannot be scheduled",
     "_native_batch_norm_legit": "statistics lose their digits where the mean is far from zero",
     "adaptive_max_pool2d": "refused",
     "avg_pool2d": "the divisor that a model gives is passed over",
