@@ -176,11 +176,22 @@ def _ssd_lite() -> Example:
     return Example(SsdLite().eval(), (shaped((1, 3, 320, 320)),))
 
 
-def _roi_align() -> Example:
-    from torchvision.ops import RoIAlign
+class Regions(nn.Module):
+    """What a second stage reads of the features of given boxes."""
 
-    boxes = torch.tensor([[0, 1.0, 1.0, 9.0, 9.0], [0, 2.0, 3.0, 12.0, 10.0]])
-    return Example(RoIAlign((3, 3), 1.0, 2), (shaped((1, 4, 16, 16)), boxes))
+    def __init__(self) -> None:
+        super().__init__()
+        self.boxes = nn.Buffer(torch.tensor([[0, 1.0, 1.0, 9.0, 9.0], [0, 2.0, 3.0, 12.0, 10.0]]))
+
+    def forward(self, features: Any) -> Any:
+        """Return a small tensor for each box."""
+        from torchvision.ops import roi_align
+
+        return roi_align(features, self.boxes, (3, 3), 1.0, 2)
+
+
+def _roi_align() -> Example:
+    return Example(Regions(), (shaped((1, 4, 16, 16)),))
 
 
 def _flow() -> Example:
