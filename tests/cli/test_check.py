@@ -44,18 +44,18 @@ def test_right_with_json(tmp_path, monkeypatch):
 
 
 def test_unsupported_names_the_operators(tmp_path):
-    class Fourier(torch.nn.Module):
+    class Triangular(torch.nn.Module):
         def forward(self, x):
-            return torch.fft.rfft(x).abs()
+            return torch.linalg.cholesky(x)
 
-    path = tmp_path / "fourier.pt2"
-    torch.export.save(torch.export.export(Fourier(), (torch.randn(8),)), path)
+    path = tmp_path / "triangular.pt2"
+    torch.export.save(torch.export.export(Triangular(), (torch.eye(4),)), path)
     code, text = run(path)
     assert code == 2
-    assert text.startswith(f"{path}: unsupported: fourier: not supported: ")
+    assert text.startswith(f"{path}: unsupported: triangular: not supported: ")
     assert len(text.splitlines()) == 1
     found = json.loads(run(path, "--json")[1])
-    assert "aten._fft_r2c" in found["unsupported_operators"]
+    assert "aten.linalg_cholesky_ex" in found["unsupported_operators"]
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x80\x04K\x01."])
