@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import os
 import resource
 import select
@@ -92,6 +93,7 @@ def _be_the_child(work: Callable[[], str], writer: int) -> None:
         memory = int(_MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
         resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
         faulthandler.disable()
+        gc.disable()  # It would look at all of PyTorch again and again; the child ends soon.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # TVM prints where it crashed.
         text = work().encode()
         while text:

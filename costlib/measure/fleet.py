@@ -123,8 +123,16 @@ class Fleet(AbstractContextManager["Fleet"]):
             if device.description.device_id in self.dropped:
                 device.leave()
             else:
+                self._forget(device.description.device_id)
                 self.devices.append(device)
         self._searched = time.monotonic()
+
+    def _forget(self, device_id: str) -> None:
+        """Let go of a session that broke off: a device that is free again is in no other."""
+        for device in self.devices:
+            if device.description.device_id == device_id:
+                device.leave()
+        self.devices = [d for d in self.devices if d.description.device_id != device_id]
 
     def drop(self, device: Device, reason: str) -> None:
         """Do without a device from now on."""

@@ -187,7 +187,7 @@ def check_foreign_code(fleet: Fleet, hardware: Hardware, task: Task, folder: Pat
     assert len(fleet.devices) == 1
 
 
-def test_a_new_device_joins_between_batches_and_kinds_do_not_mix(
+def test_devices_join_between_batches_or_anew_and_kinds_do_not_mix(
     tracker: Tracker, start: Start, hardware: Hardware, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fleet_module, "_SEARCH_SECS", 0.0)
@@ -202,6 +202,14 @@ def test_a_new_device_joins_between_batches_and_kinds_do_not_mix(
         assert fleet.pool(other).gather() == 1
         with pytest.raises(InputError, match="give each kind a key of its own"):
             fleet.only_hardware()
+        (broken,) = fleet.of(other)
+        os.kill(broken.pid, signal.SIGKILL)
+        while not rpc.free_devices(tracker.address, tracker.key):
+            time.sleep(0.05)
+        assert fleet.pool(other).gather() == 1
+        (anew,) = fleet.of(other)
+        assert anew.description.device_id == broken.description.device_id
+        assert anew.work(CanaryJob(samples=1)).timing is not None
 
 
 def test_devices_that_lie_or_hang_are_dropped(

@@ -123,6 +123,25 @@ def test_regions_are_read_as_torchvision_reads_them(aligned, run):
     assert_same("roi_align", ours, to_numpy(module(image, regions)))
 
 
+class HeldTwice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.zeros(4))
+        self.__dict__["same"] = self.total
+
+    def forward(self, x):
+        self.same.add_(x)
+        return self.same * 2
+
+
+def test_a_buffer_that_an_attribute_holds_too_is_state():
+    x = torch.ones(4)
+    network = load_network(HeldTwice(), example_inputs=(x,))
+    assert [spec.name for spec in network.interface.state] == ["total"]
+    with pytest.raises(UnsupportedModelError, match="holds the buffer 'total' once more"):
+        load_network(torch.export.export(HeldTwice(), (x,)))
+
+
 class Found(nn.Module):
     def forward(self, x):
         return x, x[x > 0]

@@ -45,6 +45,8 @@ def export_with(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], nam
     try:
         with _quiet(), torch.no_grad():
             program = torch.export.export(module, tuple(args), dict(kwargs))
+            if _twice(program):
+                program = torch.export.export(module, tuple(args), dict(kwargs), strict=True)
     except Exception as error:
         reason = quoted(error, 0)
         raise UnsupportedModelError(f"{name}: torch.export cannot trace it: {reason}") from None
@@ -66,7 +68,9 @@ def import_program(program: Any, name: str) -> Network:
     except UnsupportedModelError as error:
         raise UnsupportedModelError(f"{name}: {error}", error.operators) from None
     except Exception as error:
-        reason = quoted(error)
+        reason = (
+            f"{twice}; export it with strict=True" if (twice := _twice(program)) else quoted(error)
+        )
         raise UnsupportedModelError(f"{name}: this program cannot be taken: {reason}") from None
     inputs = tuple(InputSpec(s.name, s.dtype, s.shape) for s in parts.signature.inputs)
     state = tuple(to_numpy(tensor).copy() for tensor in parts.state.values())
@@ -172,7 +176,9 @@ def _taken(
     arguments: list[Tree] = []
     for spec in program.graph_signature.input_specs:
         is_tensor = isinstance(spec.arg, TensorArgument)
-        if spec.kind == InputKind.USER_INPUT and is_tensor:
+        if spec.kind == InputKind.TOKEN:
+            given.append(None)
+        elif spec.kind == InputKind.USER_INPUT and is_tensor:
             arguments.append(leaf(len(inputs)))
             inputs.append(_spec(spec.arg.name, recorded[spec.arg.name]))
             given.append(_Variable(spec.arg.name))
@@ -205,6 +211,8 @@ def _given_back(
             )
         if spec.kind == OutputKind.BUFFER_MUTATION:
             returned.append(spec.target)
+        elif spec.kind == OutputKind.TOKEN:
+            returned.append("")
         elif spec.kind != OutputKind.USER_OUTPUT:
             raise UnsupportedModelError(f"it returns a {spec.kind.name.lower()}")
         elif isinstance(spec.arg, TensorArgument):
@@ -296,6 +304,17 @@ def _check_static(program: Any, name: str) -> None:
                     f"{name}: dimension {axis} of input '{node.name}' is dynamic; "
                     "export it without dynamic_shapes"
                 )
+
+
+def _twice(program: Any) -> str:
+    """Say which buffer is also held as an attribute that PyTorch takes for a constant, if any."""
+    import torch
+
+    places = {tensor.data_ptr(): name for name, tensor in program.state_dict.items()}
+    for constant in program.constants.values():
+        if isinstance(constant, torch.Tensor) and constant.data_ptr() in places.keys() - {0}:
+            return f"an attribute holds the buffer '{places[constant.data_ptr()]}' once more"
+    return ""
 
 
 @contextlib.contextmanager

@@ -34,6 +34,7 @@ _NOTHING = {
     "aten._assert_async",
     "aten._assert_scalar",
     "aten._assert_tensor_metadata",
+    "aten._linalg_check_errors",
     "aten.sym_constrain_range",
     "aten.sym_constrain_range_for_size",
 }
@@ -162,6 +163,8 @@ class Graph:
         if name in ("wrap_with_set_grad_enabled", "wrap_with_autocast"):
             body = next(i for i, arg in enumerate(args) if isinstance(arg, fx.GraphModule))
             return self.run(args[body], args[body + 1 :])
+        if name == "with_effects" and operator_name(args[1]) in _NOTHING:
+            return None, None
         raise UnsupportedModelError(
             f"it uses '{name}': control flow that depends on data is not supported"
         )
