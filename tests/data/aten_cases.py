@@ -105,6 +105,8 @@ def binary() -> list[Case]:
         Case("pow", lambda x: (x**2, x**3), (INTEGERS,)),
         Case("where", lambda m, x: torch.where(m, x, 0), (MASK, x)),
         Case("prelu", lambda x: F.prelu(x, torch.tensor([0.1, 0.2, 0.3, 0.4])), (x,)),
+        Case("fmax", lambda x, y: (torch.fmax(x, y), torch.fmin(x, y)), (SPECIAL, SPECIAL.flip(0))),
+        Case("fmin", torch.fmin, integers),
         Case("lerp", lambda x, y: torch.lerp(x, y, 0.3), (x, y)),
     ]
 
@@ -136,6 +138,11 @@ def reductions() -> list[Case]:
         Case("_softmax", lambda x: (x.softmax(1), x.log_softmax(-1)), (x * 5,)),
         Case("cumsum", lambda x: (x.cumsum(1), x.cumprod(0)), (x,)),
         Case("cumsum", lambda x: x.cumsum(1), (MASK,)),
+        Case("cummax", lambda x: (*x.cummax(1), *x.cummin(2)), (x,)),
+        Case("cummax", lambda x: (*x.round().cummax(1), *x.round().cummin(2)), (hole,)),
+        Case("cummin", lambda x: (*x.cummin(0), *x.cummax(1)), (INTEGERS % 3,)),
+        Case("var_mean", lambda x: (x.var(False), *torch.var_mean(x, False)), (x,)),
+        Case("_cdist_forward", lambda x: (torch.cdist(x, x[0]), torch.cdist(x, x, 1.0)), (x,)),
         Case("sort", lambda x: x.sort(1, descending=True), (x,)),
         Case("argsort", lambda x: x.argsort(-1), (x,)),
         Case("topk", lambda x: x.topk(2, 1), (x,)),
@@ -215,6 +222,14 @@ def indexing() -> list[Case]:
         ),
         Case("slice_scatter", lambda x: x.slice_scatter(x[:, :2], 1, 2, 4), (x,)),
         Case("select_scatter", lambda x: x.select_scatter(x[:, 0], 1, -1), (x,)),
+        Case("diagonal_scatter", lambda x: x.diagonal_scatter(x[:, 0, :5], 1, 1, 2), (x,)),
+        Case(
+            "as_strided_scatter", lambda x: x.as_strided_scatter(x[0, :2], (2, 6), (3, 2), 1), (x,)
+        ),
+        Case("masked_scatter", lambda x: x.masked_scatter(x[0] > 0.2, x.flip(0)), (x,)),
+        Case("searchsorted", lambda x: torch.searchsorted(x.sort().values, x, right=True), (x,)),
+        Case("searchsorted", lambda x: torch.bucketize(x, torch.tensor([0.0, 1.0])), (SPECIAL,)),
+        Case("searchsorted", lambda x: torch.isin(x, torch.arange(40)), (INTEGERS,)),
         Case("bucketize", lambda x: torch.bucketize(x, torch.tensor([-1.0, 0.0, 1.0])), (x,)),
         Case("take_along_dim", lambda x, p: torch.take_along_dim(x[:2, :3, 0], p, 1), (x, places)),
     ]
@@ -331,6 +346,16 @@ def images() -> list[Case]:
         ),
         Case(
             "upsample_bicubic2d", lambda x: F.interpolate(x, size=(9, 6), mode="bicubic"), (image,)
+        ),
+        Case(
+            "_upsample_bilinear2d_aa",
+            lambda x: F.interpolate(x, size=(3, 12), mode="bilinear", antialias=True),
+            (image,),
+        ),
+        Case(
+            "_upsample_bicubic2d_aa",
+            lambda x: F.interpolate(x, scale_factor=0.4, mode="bicubic", antialias=True),
+            (image,),
         ),
         Case(
             "upsample_linear1d",

@@ -10,10 +10,12 @@ from costlib.workloads.importers.aten import (
     extremes,
     indexing,
     norms,
+    placed,
     pooling,
     products,
     reductions,
     regions,
+    resizing,
     shapes,
     sorting,
 )
@@ -23,7 +25,7 @@ CONVERTERS: dict[str, Converter] = {
     name: converter
     for module in (
         *(adaptive_pooling, arithmetic, complex_numbers, elementwise, extremes, indexing),
-        *(norms, pooling, products, reductions, regions, shapes, sorting),
+        *(norms, placed, pooling, products, reductions, regions, resizing, shapes, sorting),
     )
     for name, converter in module.CONVERTERS.items()
 }

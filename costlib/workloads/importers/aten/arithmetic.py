@@ -78,6 +78,25 @@ _arithmetic("bitwise_left_shift", R.left_shift)
 _arithmetic("bitwise_right_shift", R.right_shift)
 
 
+def _of_numbers(name: str, function: Callable[[Any, Any], Any]) -> None:
+    """Take the other where one is NaN."""
+
+    def convert(g: Graph, x: Any, y: Any) -> Any:
+        dtype = dtype_of(g.out)
+        x, y = g.tensor(x, dtype), g.tensor(y, dtype)
+        if is_integer(dtype):
+            return arithmetic(g, function, x, y)
+        one, other = g.emit(is_nan(g, x)), g.emit(is_nan(g, y))
+        best = g.emit(function(x, y))
+        return R.where(one, y, g.emit(R.where(other, x, best)))
+
+    CONVERTERS[f"aten.{name}"] = convert
+
+
+_of_numbers("fmax", _or_logical(R.maximum, R.logical_or))
+_of_numbers("fmin", _or_logical(R.minimum, R.logical_and))
+
+
 @converts("add")
 def _add(g: Graph, x: Any, y: Any, alpha: float = 1) -> Any:
     return _scaled(g, _or_logical(R.add, R.logical_or), x, y, alpha)

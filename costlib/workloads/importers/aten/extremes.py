@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from costlib.tvm_compat import relax, te, tirx
 from costlib.workloads.folding import static_type
-from costlib.workloads.importers.aten.elementwise import computed_in
+from costlib.workloads.importers.aten.elementwise import computed_in, is_nan, negated
 from costlib.workloads.importers.aten.graph import (
     Converter,
     Graph,
@@ -114,3 +116,41 @@ def first_best(g: Graph, largest: bool, x: Any, axis: int) -> Any:
 
 _NOWHERE = 2**62
 """A place behind all others, where the search for the best starts."""
+
+
+@converts("cummax")
+def _cummax(g: Graph, x: Any, dim: int) -> Any:
+    return _best_so_far(g, x, dim, R.greater)
+
+
+@converts("cummin")
+def _cummin(g: Graph, x: Any, dim: int) -> Any:
+    return _best_so_far(g, x, dim, R.less)
+
+
+def _best_so_far(g: Graph, x: Any, dim: int, better: Any) -> tuple[Any, Any]:
+    """Let each element fall back to a better one before it, twice as far at each step.
+
+    Of equal ones the last counts; NaN is better than any number.
+    """
+    x = g.tensor(x)
+    shape, dtype = shape_of(x), static_type(x)[1]
+    if not shape:
+        return x, scalar(0, "int64")
+    axis = dim % len(shape)
+    along = [-1 if i == axis else 1 for i in range(len(shape))]
+    places = torch.arange(shape[axis]).reshape(along).expand(shape)
+    index = g.tensor(places)
+    values = g.cast(x, "int8") if dtype == "bool" else g.cast(x, computed_in(dtype))
+    for step in (1 << bit for bit in range((max(shape[axis], 1) - 1).bit_length())):
+        earlier = g.tensor((places - step).clamp(min=0))
+        then = g.emit(R.gather_elements(values, earlier, axis))
+        ahead = g.emit(better(then, values))
+        if "float" in dtype:
+            now = negated(g, g.emit(is_nan(g, values)))
+            ahead = g.emit(R.logical_or(ahead, g.emit(is_nan(g, then))))
+            ahead = g.emit(R.logical_and(ahead, now))
+        moved = g.emit(R.gather_elements(index, earlier, axis))
+        values = g.emit(R.where(ahead, then, values))
+        index = g.emit(R.where(ahead, moved, index))
+    return g.cast(values, dtype), index

@@ -10,6 +10,7 @@ import torch
 
 from costlib.tvm_compat import relax
 from costlib.workloads.folding import static_type
+from costlib.workloads.importers.aten.elementwise import negated
 from costlib.workloads.importers.aten.graph import (
     Converter,
     Graph,
@@ -18,6 +19,7 @@ from costlib.workloads.importers.aten.graph import (
     scalar,
     shape_of,
 )
+from costlib.workloads.importers.aten.reductions import running_sum
 
 CONVERTERS: dict[str, Converter] = {}
 converts = registering(CONVERTERS)
@@ -221,39 +223,44 @@ def _scattered(g: Graph, x: Any, dim: int, index: Any, source: Any, mode: str) -
     return result if shape else R.reshape(result, [])
 
 
-@converts("slice_scatter")
-def _slice_scatter(
+@converts("masked_scatter")
+def _masked_scatter(g: Graph, x: Any, mask: Any, source: Any) -> Any:
+    """Put a tensor's elements, one after the other, where the mask says."""
+    x, mask, source = g.tensor(x), g.tensor(mask), g.tensor(source)
+    mask = g.emit(R.broadcast_to(mask, shape_of(x)))
+    seen = running_sum(g, g.emit(R.reshape(g.cast(mask, "int64"), [-1])))
+    place = g.emit(R.subtract(seen, scalar(1, "int64")))
+    taken = g.emit(R.take(g.emit(R.reshape(source, [-1])), place, axis=0, mode="clip"))
+    return R.where(mask, g.emit(R.reshape(taken, shape_of(x))), x)
+
+
+@converts("searchsorted")
+def _searchsorted(
     g: Graph,
+    bounds: Any,
     x: Any,
-    source: Any,
-    dim: int = 0,
-    start: int | None = None,
-    end: int | None = None,
-    step: int = 1,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Any = None,
 ) -> Any:
-    """Put a tensor's rows at places that are known: taken from the two, one after the other."""
-    x, source = g.tensor(x), g.tensor(source, dtype_of(g.out))
-    axis = dim % len(shape_of(x))
-    size = shape_of(x)[axis]
-    places = torch.arange(size)
-    written = torch.arange(size)[slice(start, end, step)]
-    places[written] = size + torch.arange(len(written))
-    both = g.emit(R.concat([x, source], axis))
-    return R.take(both, g.tensor(places), axis=axis, mode="clip")
-
-
-@converts("select_scatter")
-def _select_scatter(g: Graph, x: Any, source: Any, dim: int, index: int) -> Any:
-    place = index % shape_of(g.out)[dim]
-    source = g.emit(R.expand_dims(g.tensor(source), dim % len(shape_of(g.out))))
-    return _slice_scatter(g, x, source, dim, place, place + 1)
+    if sorter is not None:
+        raise NotImplementedError("bounds that are not sorted are not supported")
+    bounds = g.tensor(bounds)
+    x = g.tensor(x, static_type(bounds)[1])
+    if len(shape_of(bounds)) > 1:
+        bounds = g.emit(R.expand_dims(bounds, len(shape_of(bounds)) - 1))
+    return _counted_below(g, x, bounds, right or side == "right")
 
 
 @converts("bucketize")
 def _bucketize(g: Graph, x: Any, bounds: Any, out_int32: bool = False, right: bool = False) -> Any:
-    x, bounds = g.tensor(x), g.tensor(bounds)
+    return _counted_below(g, g.tensor(x), g.tensor(bounds), right)
+
+
+def _counted_below(g: Graph, x: Any, bounds: Any, right: bool) -> Any:
+    """Count the bounds below each element; NaN is above all."""
     x = g.emit(R.expand_dims(x, len(shape_of(x))))
-    compare = R.less_equal if right else R.less
-    dtype = dtype_of(g.out)
-    below = g.cast(g.emit(compare(bounds, x)), dtype)
+    above = g.emit((R.greater if right else R.greater_equal)(bounds, x))
+    below = g.cast(negated(g, above), dtype_of(g.out))
     return R.sum(below, [-1])

@@ -10,7 +10,7 @@ import torch
 
 from costlib.tvm_compat import relax
 from costlib.workloads.folding import static_type
-from costlib.workloads.importers.aten.elementwise import computed_in
+from costlib.workloads.importers.aten.elementwise import computed_in, is_integer
 from costlib.workloads.importers.aten.extremes import first_best
 from costlib.workloads.importers.aten.graph import (
     Converter,
@@ -80,6 +80,8 @@ def _average(rank: int) -> Converter:
             counted = counted * (end - start).reshape(along)
         if divisor_override is not None:
             counted = torch.full_like(counted, divisor_override)
+        if is_integer(out):
+            raise NotImplementedError("averages of integers are not supported; convert to float")
         scale = (elements(kernel) / counted).to(getattr(torch, computed_in(out)))
         pooled = g.emit(R.multiply(pooled, g.tensor(scale)))
         return g.cast(like(g, pooled, g.out), out)

@@ -95,8 +95,10 @@ def moments(g: Graph, x: Any, axes: Sequence[int]) -> tuple[Any, Any, Any]:
     return g.emit(R.add(first, offset)), apart, square
 
 
-def _variance(g: Graph, x: Any, dim: Axes, correction: Any, keepdim: bool, out: str) -> Any:
+def _variance(g: Graph, x: Any, dim: Any, correction: Any, keepdim: bool, out: str) -> Any:
     x = g.tensor(x, computed_in(out))
+    if isinstance(dim, bool):  # ``var.default`` takes whether to correct right after the tensor.
+        dim, correction = None, int(dim)
     axes = axes_of(x, dim)
     shape = shape_of(x)
     count = elements([shape[axis] for axis in axes])
@@ -148,17 +150,25 @@ def _cumprod(g: Graph, x: Any, dim: int, dtype: Any = None) -> Any:
     return _scan(g, x, dim, lambda a, b: a * b, "cumprod")
 
 
+def running_sum(g: Graph, x: Any) -> Any:
+    """Sum a vector up to each element."""
+    return _scanned(g, x, 0, lambda a, b: a + b, "cumsum")
+
+
 def _scan(g: Graph, x: Any, dim: int, join: Callable[[Any, Any], Any], name: str) -> Any:
-    """Join each element with what comes before it, twice as far at each step (Hillis, Steele)."""
     out = dtype_of(g.out)
-    x = g.tensor(x, computed_in(out))
+    return g.cast(_scanned(g, g.tensor(x, computed_in(out)), dim, join, name), out)
+
+
+def _scanned(g: Graph, x: Any, dim: int, join: Callable[[Any, Any], Any], name: str) -> Any:
+    """Join each element with what comes before it, twice as far at each step (Hillis, Steele)."""
     shape = shape_of(x)
     axis = dim % max(len(shape), 1)
     step = 1
     while shape and step < shape[axis]:
         x = _joined_with_earlier(g, x, axis, step, join, name)
         step *= 2
-    return g.cast(x, out)
+    return x
 
 
 def _joined_with_earlier(g: Graph, x: Any, axis: int, step: int, join: Any, name: str) -> Any:
@@ -196,10 +206,9 @@ def _vector_norm(
 @converts("_cdist_forward")
 def _cdist(g: Graph, x: Any, y: Any, order: float, _: Any = None) -> Any:
     one, other = g.tensor(x), g.tensor(y)
-    rank = len(shape_of(one))
-    rows = g.emit(R.expand_dims(one, rank - 1))
-    columns = g.emit(R.expand_dims(other, rank - 2))
-    return _vector_norm(g, g.emit(R.subtract(rows, columns)), order, [rank])
+    rows = g.emit(R.expand_dims(one, len(shape_of(one)) - 1))
+    columns = g.emit(R.expand_dims(other, len(shape_of(other)) - 2))
+    return _vector_norm(g, g.emit(R.subtract(rows, columns)), order, [-1])
 
 
 @converts("logsumexp")
