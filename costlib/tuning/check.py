@@ -10,8 +10,8 @@ import numpy as np
 from costlib.errors import UnsupportedModelError
 from costlib.frozen import Frozen
 from costlib.hardware import Hardware
-from costlib.tvm_compat import relax, tvm
-from costlib.tvm_compat.api import compile_network
+from costlib.tuning.compiled import CompiledNetwork
+from costlib.tvm_compat import tvm
 from costlib.workloads import InputSpec, Network, load_network, prepare_network
 from costlib.workloads.agreement import (
     MADE_UP,
@@ -90,9 +90,7 @@ def check(
     try:
         network = load_network(source, inputs, example_inputs=example_inputs)
         prepared = prepare_network(network, hardware)
-        machine = relax.VirtualMachine(
-            compile_network(prepared, hardware.tvm_target(), None), tvm.cpu()
-        )
+        machine = CompiledNetwork.build(prepared, hardware).machine
     except UnsupportedModelError as error:
         name = source if isinstance(source, str) else type(source).__name__
         return Check(

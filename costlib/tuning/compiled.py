@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from costlib.errors import InputError
+from costlib.errors import CostlibError, InputError, UnsupportedModelError, quoted
 from costlib.files import storage_errors
 from costlib.hardware import Hardware
 from costlib.tvm_compat import relax, tvm
@@ -38,12 +38,14 @@ class CompiledNetwork:
     ----------
     signature
         What it takes and returns.
+    machine
+        The ``tvm.relax.VirtualMachine`` that runs it.
     """
 
     def __init__(self, module: Any) -> None:
         self._module = module
-        self._machine = relax.VirtualMachine(module, tvm.cpu())
-        self.signature: Signature | None = signature_of(self._machine)
+        self.machine = relax.VirtualMachine(module, tvm.cpu())
+        self.signature: Signature | None = signature_of(self.machine)
         self._state: list[Any] = []
         self.reset()
 
@@ -59,8 +61,18 @@ class CompiledNetwork:
             What to compile for.
         database
             A MetaSchedule database; subgraphs that it has no program for stay as they are.
+
+        Raises
+        ------
+        UnsupportedModelError
+            TVM cannot compile it.
         """
-        return cls(compile_network(prepared, hardware.tvm_target(), database))
+        try:
+            return cls(compile_network(prepared, hardware.tvm_target(), database))
+        except (CostlibError, OSError, MemoryError):
+            raise
+        except Exception as error:
+            raise UnsupportedModelError(f"TVM cannot compile it: {quoted(error)}") from None
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -87,7 +99,7 @@ class CompiledNetwork:
     def reset(self) -> None:
         """Forget what earlier calls left behind."""
         if self.signature is not None and self.signature.state:
-            self._state = state_of(self._machine)
+            self._state = state_of(self.machine)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the network.
@@ -114,7 +126,7 @@ class CompiledNetwork:
         )
 
     def _outputs(self, tensors: Sequence[Any]) -> list[Any]:
-        outputs = self._machine["main"](*tensors)
+        outputs = self.machine["main"](*tensors)
         return [outputs] if hasattr(outputs, "numpy") else list(outputs)
 
 

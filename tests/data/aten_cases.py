@@ -69,6 +69,7 @@ def unary() -> list[Case]:
         Case("logical_not", torch.logical_not, (INTEGERS,)),
         Case("_to_copy", lambda x: x.bool(), (normal(3, 4) * 0.3,)),
         Case("_to_copy", lambda x: x.half(), (normal(3, 4),)),
+        Case("signbit", torch.signbit, (MASK,)),
         Case("nan_to_num", torch.nan_to_num, (SPECIAL,)),
     ]
 
@@ -169,6 +170,7 @@ def shapes() -> list[Case]:
         Case("expand", lambda x: x[:, :1].expand(-1, 5, -1), (x,)),
         Case("permute", lambda x: (x.permute(2, 0, 1), x.transpose(0, 2), x.mT), (x,)),
         Case("cat", lambda x: (torch.cat([x, x], 1), torch.stack([x, x], -1)), (x,)),
+        Case("cat", lambda x: torch.cat([x, torch.zeros(2, 0, 4)], 1), (x,)),
         Case("slice", lambda x: (x[:, 1:], x[..., ::2], x[:, -2:], x[:, 5:]), (x,)),
         Case("select", lambda x: (x[:, -1], x[0], x[..., 1]), (x,)),
         Case("split", lambda x: (*x.split(2, 2), *x.chunk(2, 1), *x.unbind(1)), (x,)),
