@@ -86,9 +86,9 @@ class Hardware(FrozenStrict):
         Parameters
         ----------
         mcpu
-            The LLVM processor or psABI level to generate code for. By default the best
-            that this machine really runs: LLVM's own guess goes by the processor's family
-            and may include instructions that a virtual machine hides.
+            The LLVM processor or psABI level to generate code for. By default, or as
+            ``"native"``, the best that this machine really runs: LLVM's own guess goes by the
+            processor's family and may include instructions that a virtual machine hides.
         num_cores
             Cores a program may use; all that this process may use by default.
 
@@ -98,10 +98,10 @@ class Hardware(FrozenStrict):
             This machine cannot execute code for ``mcpu``, or has not that many cores.
         """
         available = len(os.sched_getaffinity(0))
-        num_cores = num_cores or available
+        num_cores = available if num_cores is None else num_cores
         if not 1 <= num_cores <= available:
             raise TargetError(f"num_cores is {num_cores}, but this machine has {available}")
-        mcpu = _best_mcpu() if mcpu is None else _checked_mcpu(mcpu)
+        mcpu = _best_mcpu() if mcpu in (None, "native") else _checked_mcpu(mcpu)
         return cls(
             kind="cpu",
             model=_cpu_model(),
@@ -200,8 +200,8 @@ def find_hardware(
     Parameters
     ----------
     spec
-        ``"cpu"`` or ``"cuda"`` for what this machine has, or ``"cuda:sm_80"`` for a GPU that
-        need not be here.
+        ``"cpu"`` or ``"cuda"`` for what this machine has, ``"cuda:sm_80"`` for a GPU that need not
+        be here, or a target as TVM writes it: ``"llvm -mcpu=x86-64-v3 -num-cores 4"``.
     mcpu, num_cores
         As for :meth:`Hardware.local`; for CPUs alone.
 
@@ -210,6 +210,8 @@ def find_hardware(
     TargetError
         There is no such hardware.
     """
+    if spec.split(maxsplit=1)[:1] in (["llvm"], ["cuda"]) and "-" in spec:
+        return _from_target(spec)
     kind, _, arch = spec.partition(":")
     if spec == "cpu":
         return Hardware.local(mcpu=mcpu, num_cores=num_cores)
@@ -218,6 +220,23 @@ def find_hardware(
     if mcpu is not None or num_cores is not None:
         raise TargetError(f"processor and cores can be chosen for cpu, not for '{spec}'")
     return Hardware.local_cuda() if spec == "cuda" else Hardware.cuda(arch)
+
+
+def _from_target(text: str) -> Hardware:
+    """Read a target as TVM wrote it on one line: a kind, then ``-key=value`` or ``-key value``."""
+    kind, *words = text.replace("=", " ").split()
+    known = {"llvm": {"-mcpu", "-num-cores"}, "cuda": {"-arch"}}[kind]
+    options = dict(zip(words[::2], words[1::2], strict=False))
+    if len(words) % 2 or not options.keys() <= known:
+        raise TargetError(f"'{text}' is not understood; after {kind}: {', '.join(sorted(known))}")
+    if kind == "cuda":
+        return Hardware.cuda(options["-arch"])
+    cores = options.get("-num-cores")
+    if cores is not None and not cores.isdecimal():
+        raise TargetError(f"-num-cores is '{cores}' in '{text}'; it must be a number")
+    return Hardware.local(
+        mcpu=options.get("-mcpu"), num_cores=None if cores is None else int(cores)
+    )
 
 
 def make_target(description: dict[str, Any]) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import Annotated
+import sys
+from typing import Annotated, Any
 
 import typer
 
@@ -66,12 +67,23 @@ def _root(
     _log.setLevel(logging.ERROR if quiet else logging.DEBUG if verbose else logging.NOTSET)
 
 
+_UsageError: type[Any] = typer.BadParameter.__bases__[0]
+_EVERYWHERE = {"--quiet", "-q", "--verbose", "-v"}
+"""Options that may come after the command, too."""
+
+
 def run() -> int:
     """Run the command line and return its exit code."""
+    words = sys.argv[1:]
+    options = words[: words.index("--")] if "--" in words else words
+    first = [word for word in options if word in _EVERYWHERE]
+    rest = [word for word in options if word not in _EVERYWHERE] + words[len(options) :]
     try:
-        app()
+        return app([*first, *rest], prog_name="costlib", standalone_mode=False) or 0
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0
+    except _UsageError as error:
+        return _explain(error)
     except CostlibError as error:
         return _fail(" ".join(str(error).split()), error.exit_code)
     except OSError as error:
@@ -87,6 +99,17 @@ def run() -> int:
             DatasetError.exit_code,
         )
     return 0
+
+
+def _explain(error: Any) -> int:
+    """Say in a line what is wrong with the arguments; without any, the error is the help."""
+    message = error.format_message()
+    if "\n" in message:
+        typer.echo(message)
+        return int(error.exit_code)
+    command = error.ctx.command_path if error.ctx else "costlib"
+    message = message[:1].lower() + message[1:].rstrip(".")
+    return _fail(f"{message}; `{command} --help` says what there is", error.exit_code)
 
 
 def _fail(message: str, code: int) -> int:

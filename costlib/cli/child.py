@@ -36,7 +36,7 @@ def survive_import(sources: Sequence[str]) -> None:
         A file killed the child; what merely cannot be imported is left to the caller.
     """
     for source in sources:
-        if Path(source).suffix in _OTHERS_READ and Path(source).is_file():
+        if Path(source).suffix.lower() in _OTHERS_READ and Path(source).is_file():
             text, death = in_child(partial(_imported, source), _IMPORT_SECS)
             if text is None:
                 raise UnsupportedModelError(f"{source}: {death}")

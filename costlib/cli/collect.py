@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from costlib.cli.options import Cores, Key, Mcpu, Seed, Target, TrackerAddress, chosen_fleet
+from costlib.cli.options import (
+    Cores,
+    Key,
+    Mcpu,
+    Minutes,
+    Seed,
+    Target,
+    TrackerAddress,
+    chosen_fleet,
+)
 from costlib.cli.output import Json, print_result, progress_bar
 from costlib.errors import InputError
 
@@ -27,9 +36,7 @@ def collect(
         Path | None, typer.Option(help="A TOML file that says what to collect, instead of SOURCES.")
     ] = None,
     programs: Annotated[int, typer.Option(help="Programs of each task.")] = 64,
-    minutes: Annotated[
-        float | None, typer.Option(help="Stop after so many minutes; call again to go on.")
-    ] = None,
+    minutes: Minutes = None,
     seed: Seed = 0,
     target: Target = "cpu",
     mcpu: Mcpu = None,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from costlib.cli.output import Json, print_json, print_result, print_table
+
+_log = logging.getLogger(__name__)
 
 
 def models(
@@ -18,9 +21,18 @@ def models(
 
     Example: `costlib models "cpu-*"`
     """
-    from costlib.hub import Bundle, list_bundles
+    from costlib.errors import BundleError, UnknownNameError
+    from costlib.hub.manifest import read_manifest
+    from costlib.hub.shelf import list_bundles
 
-    manifests = [Bundle.load(path).manifest for path in list_bundles(pattern).values()]
+    manifests = []
+    for path in list_bundles(pattern).values():
+        try:
+            manifests.append(read_manifest(path))
+        except BundleError as error:
+            _log.warning("%s", error)
+    if not manifests:
+        raise UnknownNameError("bundle", pattern, list_bundles())
     if as_json:
         print_json(manifests)
         return
@@ -28,16 +40,19 @@ def models(
         (
             manifest.name,
             manifest.model_kind,
-            manifest.trained_on.programs,
+            f"{manifest.trained_on.programs:,}",
             manifest.trained_on.tasks,
+            manifest.metrics["tasks"],
             f"{manifest.metrics['top1']:.3f}",
             f"{manifest.metrics['top5']:.3f}",
-            "\n".join(entry.hardware.hardware_id for entry in manifest.hardware),
         )
         for manifest in manifests
     ]
-    columns = ["name", "model", ">programs", ">tasks", ">top-1", ">top-5", "hardware"]
+    columns = ["name", "model", ">programs", ">tasks", ">judged on", ">top-1", ">top-5"]
     print_table("bundles", columns, rows)
+    for manifest in manifests:
+        ids = (f"\n  {entry.hardware.hardware_id}" for entry in manifest.hardware)
+        typer.echo(f"{manifest.name} was trained on measurements of{''.join(ids)}")
 
 
 def publish(

@@ -19,20 +19,21 @@ if TYPE_CHECKING:
 Target = Annotated[
     str,
     typer.Option(
-        help="`cpu` or `cuda` of this machine, or `cuda:sm_80` for a GPU that need not be here."
+        help="`cpu` or `cuda` of this machine, `cuda:sm_80` for a GPU that need not be here, or a "
+        "target as TVM writes it, `llvm -mcpu=x86-64-v3 -num-cores 4`."
     ),
 ]
 Mcpu = Annotated[
     str | None,
     typer.Option(
         help="LLVM processor or level to generate code for, e.g. `x86-64-v2`; "
-        "the best this machine runs by default.",
+        "the best this machine runs by default, or as `native`.",
         show_default=False,
     ),
 ]
 Cores = Annotated[
     int | None,
-    typer.Option(help="Cores that a program may use; all by default.", show_default=False),
+    typer.Option(help="Cores that a program may use; all by default.", show_default=False, min=1),
 ]
 TrackerAddress = Annotated[
     str | None,
@@ -46,6 +47,9 @@ Key = Annotated[
 Events = Annotated[
     Path | None,
     typer.Option("--tensorboard", help="A folder for TensorBoard's event files, written live."),
+]
+Minutes = Annotated[
+    float | None, typer.Option(help="Stop after so many minutes; call again to go on.", min=0)
 ]
 Seed = Annotated[int, typer.Option(help="The same seed draws the same programs.")]
 

@@ -80,11 +80,9 @@ def train(
 
 def evaluate(
     bundle: Annotated[str, typer.Argument(help="A bundle's name or folder.")],
-    dataset: Annotated[
+    on: Annotated[
         str | None,
-        typer.Argument(
-            help="The dataset's folder or address; the one it was trained on, if it is shipped."
-        ),
+        typer.Option(help="A dataset's folder or address: judge anew on what it holds."),
     ] = None,
     hardware: Annotated[
         str | None, typer.Option(help="Id of the hardware to judge held-out networks on.")
@@ -94,19 +92,34 @@ def evaluate(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Judge a bundle on held-out networks, or on tasks that it was not trained on.
+    """Show how well a bundle ranks what it was not trained on, or judge it anew on a dataset.
 
     Example: `costlib evaluate cpu-gbdt`
+
+    Example: `costlib evaluate cpu-gbdt --on my-data`
     """
-    from costlib.data.dataset import Dataset
+    from costlib.errors import InputError
     from costlib.hub import load_pretrained
-    from costlib.hub.catalog import find_dataset
-    from costlib.hub.evaluate import evaluate as run
 
     loaded = load_pretrained(bundle)
-    folder = dataset or find_dataset(loaded.manifest.trained_on.dataset)
-    metrics = run(loaded, Dataset.open(folder), hardware_id=hardware, everything=everything)
-    _print_metrics(bundle, metrics.model_dump(), as_json)
+    if on is None:
+        if hardware is not None or everything:
+            raise InputError("--hardware and --all choose from a dataset; name it with --on")
+        trained_on = loaded.manifest.trained_on
+        what = (
+            f"{len(trained_on.held_out)} tasks kept out of its training on "
+            f"'{trained_on.dataset}', when it was made"
+        )
+        _print_metrics(bundle, loaded.manifest.metrics | {"judged_on": what}, as_json)
+        return
+    from costlib.data.dataset import Dataset
+    from costlib.hub.evaluate import evaluate as run
+    from costlib.hub.evaluate import judged_on
+
+    dataset = Dataset.open(on)
+    metrics = run(loaded, dataset, hardware_id=hardware, everything=everything)
+    judged = judged_on(loaded, dataset, hardware_id=hardware, everything=everything)
+    _print_metrics(bundle, metrics.model_dump() | {"judged_on": str(judged)}, as_json)
 
 
 def _print_metrics(title: str, metrics: dict[str, Any], as_json: bool) -> None:
@@ -118,8 +131,16 @@ def _print_metrics(title: str, metrics: dict[str, Any], as_json: bool) -> None:
         parts["pooled"] = metrics["pooled"]
     for part, figures in parts.items():
         rows = [
-            (name, f"{value:.4f}" if isinstance(value, float) else value)
+            (name, f"{value:.4f}" if isinstance(value, float) else value, _interval(figures, name))
             for name, value in figures.items()
-            if not isinstance(value, dict)
+            if isinstance(value, (int, float))
         ]
-        print_table(f"{title} {part}".strip(), ["metric", ">value"], rows)
+        columns = ["metric", ">value", "with 95 % confidence"]
+        print_table(f"{title} {part}".strip(), columns, rows)
+    if "judged_on" in metrics:
+        typer.echo(f"judged on {metrics['judged_on']}")
+
+
+def _interval(figures: dict[str, Any], name: str) -> str:
+    bounds = figures.get(f"{name}_interval")
+    return f"{bounds[0]:.4f} to {bounds[1]:.4f}" if bounds else ""

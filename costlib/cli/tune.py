@@ -12,6 +12,7 @@ from costlib.cli.options import (
     Events,
     Key,
     Mcpu,
+    Minutes,
     Seed,
     TrackerAddress,
     chosen_fleet,
@@ -33,7 +34,7 @@ def tune(
     ],
     out: Annotated[Path, typer.Option(help="The run's folder.")] = Path("run"),
     trials: Annotated[int, typer.Option(help="Programs to measure, all sessions together.")] = 64,
-    minutes: Annotated[float | None, typer.Option(help="Stop searching after so long.")] = None,
+    minutes: Minutes = None,
     objective: Annotated[
         str, typer.Option(help="`sum`, `requirement`, `speedup` or `early-stop`.")
     ] = "sum",

@@ -57,8 +57,12 @@ def _figures(metrics: dict[str, Any]) -> str:
 
 
 def _table(columns: list[str], rows: list[list[Any]]) -> str:
-    cells = [
-        [f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows
-    ]
+    cells = [[_text(cell) for cell in row] for row in rows]
     lines = [columns, ["---"] * len(columns), *cells]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _text(cell: Any) -> str:
+    if isinstance(cell, (list, tuple)):
+        return " to ".join(map(_text, cell))
+    return f"{cell:.4f}" if isinstance(cell, float) else str(cell)

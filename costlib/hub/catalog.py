@@ -1,8 +1,7 @@
-"""Bundles by name: the ones shipped with costlib."""
+"""Bundles loaded by name, from a folder or from an address."""
 
 from __future__ import annotations
 
-import fnmatch
 from pathlib import Path
 
 from costlib.errors import BundleError, UnknownNameError
@@ -10,39 +9,10 @@ from costlib.files import restore_folder
 from costlib.hub.bundle import Bundle
 from costlib.hub.manifest import MANIFEST
 from costlib.hub.remote import fetch
+from costlib.hub.shelf import list_bundles
 from costlib.remote.address import is_url
 
-_PACKAGE = Path(__file__).resolve().parent.parent
-
-SHELVES = (_PACKAGE / "pretrained", _PACKAGE.parent / "pretrained")
-"""Where shipped bundles lie: inside an installed package, or beside it in a checkout."""
-
 DEFAULT_BUNDLE = "cpu-gbdt"
-
-
-def list_bundles(pattern: str = "*") -> dict[str, Path]:
-    """Return the shipped bundles whose name matches a shell pattern, by name."""
-    found = {
-        manifest.parent.name: manifest.parent
-        for shelf in reversed(SHELVES)
-        for manifest in sorted(shelf.glob(f"*/{MANIFEST}"))
-    }
-    return {name: found[name] for name in sorted(found) if fnmatch.fnmatch(name, pattern)}
-
-
-def find_dataset(name: str) -> Path:
-    """Return the folder of a dataset that comes with a checkout of costlib, by its name.
-
-    Raises
-    ------
-    UnknownNameError
-        There is none of this name.
-    """
-    shelf = _PACKAGE.parent / "datasets"
-    found = {manifest.parent.name: manifest.parent for manifest in shelf.glob("*/dataset.json")}
-    if name not in found:
-        raise UnknownNameError("shipped dataset", name, found)
-    return found[name]
 
 
 def load_pretrained(name_or_path: str | Path = DEFAULT_BUNDLE) -> Bundle:

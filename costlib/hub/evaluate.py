@@ -5,11 +5,12 @@ from __future__ import annotations
 import polars as pl
 
 from costlib.data.dataset import Dataset
-from costlib.errors import DatasetError
+from costlib.errors import DatasetError, InputError, UnknownNameError
+from costlib.frozen import Frozen
 from costlib.hub.bundle import Bundle
 from costlib.training.fit import evaluate_model, judge_networks
 from costlib.training.metrics import Metrics
-from costlib.training.protocol import ProtocolMetrics
+from costlib.training.protocol import ProtocolMetrics, most_measured_hardware
 
 
 def evaluate(
@@ -37,20 +38,28 @@ def evaluate(
     ------
     DatasetError
         All tasks of the dataset were trained on, or held-out ones were.
+    InputError
+        The dataset knows no such hardware, or has no held-out networks to judge on it.
     """
+    held_out = None if everything else dataset.held_out()
+    if hardware_id is not None:
+        known = _ids(held_out or dataset, "hardware")
+        if hardware_id not in known:
+            raise UnknownNameError("hardware of this dataset", hardware_id, known)
+        if held_out is None:
+            raise InputError("a hardware is chosen for held-out networks; this judges on all of it")
     if everything:
         return evaluate_model(bundle.model, dataset)
     trained = set(bundle.manifest.trained_on.trained)
-    held_out = dataset.held_out()
     if held_out is not None:
-        seen = trained & _measured(held_out)
+        seen = trained & _ids(held_out, "workload_id")
         if seen:
             raise DatasetError(
                 f"'{bundle.name}' was trained on {len(seen)} of the held-out tasks of "
                 f"{dataset.path}; train it again without them"
             )
         return judge_networks(bundle.model, held_out, hardware_id)
-    unseen = _measured(dataset) - trained
+    unseen = _ids(dataset, "workload_id") - trained
     if not unseen:
         raise DatasetError(
             f"'{bundle.name}' was trained on all tasks of {dataset.path}; "
@@ -59,5 +68,57 @@ def evaluate(
     return evaluate_model(bundle.model, dataset, only=unseen)
 
 
-def _measured(dataset: Dataset) -> set[str]:
-    return set(dataset.scan().select(pl.col("workload_id").unique()).collect()["workload_id"])
+class Judged(Frozen):
+    """What a bundle is judged on.
+
+    Attributes
+    ----------
+    dataset
+        The dataset.
+    tasks, trained
+        How many tasks, and how many of them the bundle was trained on.
+    hardware, unknown
+        On which hardware, and which of it the bundle has seen no measurement of.
+    """
+
+    dataset: str
+    tasks: int
+    trained: int
+    hardware: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+    def __str__(self) -> str:
+        text = f"{self.tasks} tasks of {self.dataset} on {', '.join(self.hardware)}"
+        if self.trained:
+            text += f"; {self.trained} of them it was trained on"
+        if self.unknown:
+            text += f"; it was trained on no measurement of {', '.join(self.unknown)}"
+        return text
+
+
+def judged_on(
+    bundle: Bundle, dataset: Dataset, *, hardware_id: str | None = None, everything: bool = False
+) -> Judged:
+    """Say what :func:`evaluate`, called with the same arguments, judges a bundle on."""
+    held_out = None if everything else dataset.held_out()
+    rows = (held_out or dataset).scan().select("workload_id", "hardware").unique().collect()
+    trained = set(bundle.manifest.trained_on.trained)
+    if held_out is not None:
+        wanted = hardware_id or most_measured_hardware(held_out)
+        rows = rows.filter(pl.col("hardware") == wanted)
+    elif not everything:
+        rows = rows.filter(~pl.col("workload_id").is_in(trained))
+    found = set(rows["hardware"])
+    known = {entry.hardware.hardware_id for entry in bundle.manifest.hardware}
+    tasks = set(rows["workload_id"])
+    return Judged(
+        dataset=str(dataset.path),
+        tasks=len(tasks),
+        trained=len(tasks & trained),
+        hardware=tuple(sorted(found)),
+        unknown=tuple(sorted(found - known)),
+    )
+
+
+def _ids(dataset: Dataset, column: str) -> set[str]:
+    return set(dataset.scan().select(pl.col(column).unique()).collect()[column])

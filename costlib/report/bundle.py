@@ -27,7 +27,8 @@ def bundle_report(bundle: Bundle) -> Page:
         Section(
             "How well it ranks",
             f"Judged on {len(data.held_out)} tasks that it was not trained on. Top-k is the "
-            "share of a task's best throughput that the best of the first k programs reaches.",
+            "share of a task's best throughput that the best of the first k programs reaches. "
+            "In brackets: where it lies with 95 % confidence, were other tasks drawn.",
             [_figures("model", models), ranking, _figures("network", parts)],
         )
     ]
@@ -76,9 +77,18 @@ def bundle_report(bundle: Bundle) -> Page:
 
 
 def _figures(what: str, judged: dict[str, dict[str, Any]]) -> Table:
-    columns = (what, *(f">{name}" for name in _NAMES))
-    rows = [[name, *(_text(m.get(figure)) for figure in _FIGURES)] for name, m in judged.items()]
+    columns = (what, ">tasks", *(f">{name}" for name in _NAMES))
+    rows = [
+        [name, m.get("tasks"), *(_with_interval(m, figure) for figure in _FIGURES)]
+        for name, m in judged.items()
+    ]
     return Table(columns, rows)
+
+
+def _with_interval(metrics: dict[str, Any], figure: str) -> str:
+    text = _text(metrics.get(figure))
+    interval = metrics.get(f"{figure}_interval")
+    return f"{text} ({_text(interval[0])} to {_text(interval[1])})" if interval else text
 
 
 def _text(value: object) -> str:

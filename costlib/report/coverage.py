@@ -36,7 +36,7 @@ def draw_coverage(dataset: Dataset, path: Path) -> Path:
     StorageError
         The picture cannot be written.
     """
-    if path.suffix not in (".png", ".svg"):
+    if path.suffix.lower() not in (".png", ".svg"):
         raise InputError(f"{path} is no name for a picture; end it with .png or .svg")
     figure = coverage_figure(dataset)
     with storage_errors(path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from scipy.special import comb, expit
@@ -19,6 +20,12 @@ _MOST_PROGRAMS = 128
 """Of one task whose pairs are looked at; those of more would crowd out those of the others."""
 
 
+Interval = tuple[float, float]
+
+_DRAWS = 1000
+"""Of tasks, for an interval."""
+
+
 class Metrics(Frozen):
     """Figures over the tasks of a dataset, each task counted by its weight.
 
@@ -29,6 +36,8 @@ class Metrics(Frozen):
     top1, top5
         Sum over tasks of weight x best latency, divided by the sum of weight x the best
         latency among the k programs ranked first (TenSet's definition, for one network).
+    top1_interval, top5_interval
+        Where these lie with 95 % confidence: tasks drawn anew, by the bootstrap.
     top1_task_mean, top5_task_mean
         The same ratio for each task alone, averaged over tasks: heavy tasks count no more than
         light ones.
@@ -43,6 +52,8 @@ class Metrics(Frozen):
     programs: int
     top1: float
     top5: float
+    top1_interval: Interval
+    top5_interval: Interval
     top1_task_mean: float
     top5_task_mean: float
     random_top1: float
@@ -68,12 +79,15 @@ def evaluate_scores(
     indices = np.unique(groups)
     weight = np.ones(len(indices)) if weights is None else np.asarray(weights, "float64")[indices]
     total = float((weight * judged.best).sum())
-    figures = {}
+    figures: dict[str, Any] = {}
     for name, chosen_by in (("", judged.ranked), ("random_", judged.picked)):
         for k in (1, 5):
             chosen = chosen_by(k)
             figures[f"{name}top{k}"] = total / float((weight * chosen).sum())
             figures[f"{name}top{k}_task_mean"] = float(np.mean(judged.best / chosen))
+            if not name:
+                draws = drawn_ratios(judged.best, chosen, weight)
+                figures[f"top{k}_interval"] = interval_of(draws)
     pairs = judged.each(pairwise_accuracy)
     return Metrics(
         tasks=len(indices),
@@ -81,6 +95,20 @@ def evaluate_scores(
         **figures,
         pairwise_accuracy=float(np.nanmean(pairs)) if not np.isnan(pairs).all() else float("nan"),
     )
+
+
+def drawn_ratios(best: Floats, chosen: Floats, weights: Floats, seed: int = 0) -> Floats:
+    """Return :func:`evaluate_scores`'s ratio for many draws of as many tasks, with repetition."""
+    count = len(best)
+    drawn = np.random.default_rng(seed).integers(count, size=(_DRAWS, count))
+    ratios: Floats = (weights * best)[drawn].sum(1) / (weights * chosen)[drawn].sum(1)
+    return ratios
+
+
+def interval_of(draws: Floats) -> Interval:
+    """Return where 95 % of the draws lie."""
+    low, high = np.percentile(draws, (2.5, 97.5))
+    return float(low), float(high)
 
 
 class JudgedTasks:

@@ -7,6 +7,7 @@ networks' tasks pooled; they differ, so both are given.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,14 @@ from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
 from costlib.frozen import Frozen
 from costlib.training.batches import Chosen, TrainingData, most_frequent_hardware
-from costlib.training.metrics import JudgedTasks, pairwise_accuracy, rank_correlation
+from costlib.training.metrics import (
+    Interval,
+    JudgedTasks,
+    drawn_ratios,
+    interval_of,
+    pairwise_accuracy,
+    rank_correlation,
+)
 
 KS = (1, 5, 10)
 
@@ -30,6 +38,8 @@ class NetworkMetrics(Frozen):
     top1, top5, top10
         Sum over tasks of weight x best latency, divided by the sum of weight x the best
         latency among the k programs ranked first.
+    top1_interval, top5_interval, top10_interval
+        Where these lie with 95 % confidence: tasks drawn anew, by the bootstrap.
     random_top1, random_top5, random_top10
         What k programs picked at random get, in expectation.
     pairwise_accuracy
@@ -43,6 +53,9 @@ class NetworkMetrics(Frozen):
     top1: float
     top5: float
     top10: float
+    top1_interval: Interval
+    top5_interval: Interval
+    top10_interval: Interval
     random_top1: float
     random_top5: float
     random_top10: float
@@ -80,13 +93,22 @@ class _Judged:
 
     def metrics(self, tasks: Integers, weights: Floats) -> NetworkMetrics:
         best = float(weights @ self._tasks.best[tasks])
+        draws = self.draws(tasks, weights)
         return NetworkMetrics(
             tasks=len(tasks),
             programs=int(self._tasks.programs[tasks].sum()),
             **{name: best / float(weights @ each[tasks]) for name, each in self._chosen.items()},
+            **{f"{name}_interval": interval_of(each) for name, each in draws.items()},
             pairwise_accuracy=float(np.nanmean(self._pairwise[tasks])),
             rank_correlation=float(np.nanmean(self._correlation[tasks])),
         )
+
+    def draws(self, tasks: Integers, weights: Floats, seed: int = 0) -> dict[str, Floats]:
+        """Return :func:`drawn_ratios` of the figures of the best k."""
+        best = self._tasks.best[tasks]
+        return {
+            f"top{k}": drawn_ratios(best, self._chosen[f"top{k}"][tasks], weights, seed) for k in KS
+        }
 
 
 def network_weights(dataset: Dataset) -> dict[str, dict[str, int]]:
@@ -133,9 +155,14 @@ def evaluate_protocol(
         parts.append((tasks, share))
     if not networks:
         raise DatasetError("the dataset notes no networks; collect them with a plan")
-    mean = {
+    draws = [judged.draws(*part, seed=number) for number, part in enumerate(parts)]
+    mean: dict[str, Any] = {
+        f"top{k}_interval": interval_of(np.mean([each[f"top{k}"] for each in draws], 0)) for k in KS
+    }
+    mean |= {
         name: float(np.mean([getattr(one, name) for one in networks.values()]))
         for name in NetworkMetrics.model_fields
+        if name not in mean
     }
     mean |= {"tasks": len(data.tasks), "programs": len(data.labels)}
     pooled = judged.metrics(*map(np.concatenate, zip(*parts, strict=True)))

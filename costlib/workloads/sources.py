@@ -83,12 +83,13 @@ def load_network(
     if isinstance(source, str) and name.partition(" ")[0] in OPERATORS:
         return build_operator(source)
     path = Path(source)
-    if path.suffix in _IMPORTERS:
+    suffix = path.suffix.lower()
+    if suffix in _IMPORTERS:
         try:
             path.open("rb").close()
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from None
-        return _IMPORTERS[path.suffix](path)
+        return _IMPORTERS[suffix](path)
     if isinstance(source, Path) or path.suffix or path.parent != Path():
         kinds = ", ".join(sorted(_IMPORTERS))
         raise InputError(f"{source}: the name of a file with a network ends in one of {kinds}")

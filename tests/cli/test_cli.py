@@ -11,7 +11,7 @@ import pytest
 from command_line import costlib
 
 from costlib.data.dataset import Dataset
-from costlib.hub import Bundle
+from costlib.hub import Bundle, load_pretrained
 
 COMMANDS = (
     ("doctor",),
@@ -123,9 +123,14 @@ def test_collect_info_verify_train_evaluate_tune(tmp_path: Path) -> None:
     metrics = succeed("train", data, "--out", bundle)
     assert isinstance(metrics, dict)
     assert metrics["tasks"] == 1
-    evaluated = succeed("evaluate", bundle, data)
+    evaluated = succeed("evaluate", bundle, "--on", data)
     assert isinstance(evaluated, dict)
     assert evaluated["top1"] == metrics["top1"]
+    low, high = evaluated["top1_interval"]
+    assert low <= evaluated["top1"] <= high
+    assert evaluated["judged_on"].startswith(f"1 tasks of {data} on ")
+    everything = costlib("evaluate", bundle, "--on", data, "--all").stdout
+    assert "; 1 of them it was trained on" in everything
 
     run = tmp_path / "run"
     result = succeed("tune", sources[0], "--pretrained", bundle, "--trials", 4, "--out", run)
@@ -153,13 +158,42 @@ def test_models() -> None:
     found = succeed("models")
     assert isinstance(found, list)
     assert "cpu-gbdt" in [manifest["name"] for manifest in found]
-    assert succeed("models", "none-*") == []
+
+
+def test_models_reads_no_model() -> None:
+    script = (
+        "import sys; from costlib.cli.app import run; sys.argv[1:] = ['models']; run(); "
+        "assert not {'lightgbm', 'tvm', 'polars', 'sklearn'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+def test_stored_figures_are_shown(bundle: Bundle) -> None:
+    found = succeed("evaluate", bundle.path)
+    assert isinstance(found, dict)
+    assert found["top1"] == bundle.manifest.metrics["top1"]
+    assert "when it was made" in found["judged_on"]
+
+
+def test_quiet_may_come_last(dataset: Dataset) -> None:
+    first = costlib("--quiet", "tasks", "softmax 8 8")
+    last = costlib("tasks", "softmax 8 8", "-q")
+    assert first.returncode == last.returncode == 0
+    assert first.stdout == last.stdout
+
+
+def test_targets_as_tvm_writes_them() -> None:
+    found = succeed("hardware", "--target", "llvm -mcpu=x86-64-v2 -num-cores 1")
+    assert found == succeed("hardware", "--mcpu", "x86-64-v2", "--cores", "1")
+    assert succeed("hardware", "--mcpu", "native") == succeed("hardware")
 
 
 def test_people_get_tables(dataset: Dataset, bundle: Bundle) -> None:
+    shipped = load_pretrained()
     assert "measurements" in costlib("dataset", "info", dataset.path).stdout
-    assert "top1" in costlib("evaluate", bundle.path, dataset.path).stdout
-    assert "cpu-gbdt" in costlib("models").stdout
+    assert "top1" in costlib("evaluate", bundle.path, "--on", dataset.path).stdout
+    models = costlib("models").stdout
+    assert all(f"  {entry.hardware.hardware_id}\n" in models for entry in shipped.manifest.hardware)
     assert "MFLOP" in costlib("tasks", "softmax 8 8").stdout
 
 
@@ -169,7 +203,26 @@ BAD = {
     "operator without its shape": (("tasks", "matmul 1 2"), "matmul M N K"),
     "no such file": (("tasks", "net.onnx"), "net.onnx"),
     "no such dataset": (("dataset", "info", "no-such-folder"), "no-such-folder"),
-    "unknown bundle": (("evaluate", "cpu-gdbt", "x"), "did you mean cpu-gbdt"),
+    "unknown bundle": (("evaluate", "cpu-gdbt"), "did you mean cpu-gbdt"),
+    "no such bundles": (("models", "nope*"), "unknown bundle 'nope*'"),
+    "unknown hardware": (
+        ("evaluate", "BUNDLE", "--on", "DATASET", "--hardware", "nosuch"),
+        "unknown hardware of this dataset 'nosuch'",
+    ),
+    "no dataset to choose from": (("evaluate", "BUNDLE", "--all"), "name it with --on"),
+    "unknown option": (("tune", "bert_tiny", "--trails", "8"), "`costlib tune --help`"),
+    "unknown command": (("tone", "bert_tiny"), "`costlib --help`"),
+    "no argument": (("report",), "missing argument 'target'"),
+    "a time that is past": (("tune", "bert_tiny", "--minutes", "-1", "--out", "x"), "--minutes"),
+    "no cores": (("hardware", "--cores", "0"), "--cores"),
+    "a target of another machine": (
+        ("hardware", "--target", "llvm -mcpu=knl -num-cores 1"),
+        "cannot execute code for 'knl'",
+    ),
+    "a target that says too much": (
+        ("hardware", "--target", "llvm -mattr=+avx"),
+        "after llvm: -mcpu, -num-cores",
+    ),
     "zero trials": (("tune", "bert_tiny", "--trials", "0", "--out", "x"), "at least 1"),
     "an unknown objective": (
         ("tune", "matmul 8 8 8", "--objective", "best", "--out", "x"),
@@ -183,9 +236,11 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_one_clear_line(case: str, dataset: Dataset, tmp_path: Path) -> None:
+def test_bad_input_is_one_clear_line(
+    case: str, dataset: Dataset, bundle: Bundle, tmp_path: Path
+) -> None:
     arguments, hint = BAD[case]
-    places = {"x": tmp_path / "x", "DATASET": dataset.path}
+    places = {"x": tmp_path / "x", "DATASET": dataset.path, "BUNDLE": bundle.path}
     process = costlib(*(places.get(argument, argument) for argument in arguments))
     assert process.returncode not in {0, 1}
     assert "Traceback" not in process.stderr

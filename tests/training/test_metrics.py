@@ -32,6 +32,20 @@ def test_known_values() -> None:
     assert (found.tasks, found.programs) == (2, 5)
 
 
+def test_intervals_grow_narrow_with_tasks() -> None:
+    latency_s = np.array([1.0, 2.0, 1.0, 2.0])
+    scores = np.array([0.9, 0.1, 0.1, 0.9])  # Of two kinds of tasks, one is ranked right.
+    widths = []
+    for count in (5, 200):
+        groups = np.repeat(np.arange(2 * count), 2)
+        found = evaluate_scores(np.tile(scores, count), np.tile(latency_s, count), groups)
+        low, high = found.top1_interval
+        assert low < found.top1 < high
+        assert found.top5_interval == (1, 1)
+        widths.append(high - low)
+    assert widths[1] < widths[0] / 3
+
+
 @given(LATENCIES)
 def test_perfect_scores_are_perfect(latency_s: np.ndarray) -> None:
     found = evaluate_scores(-latency_s, latency_s, np.zeros(len(latency_s), "int64"))

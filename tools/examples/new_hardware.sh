@@ -19,7 +19,7 @@ costlib dataset info "$out/data"
 
 # 2. Train, and judge on what was held out.
 costlib train "$out/data" --out "$out/bundle"
-costlib evaluate "$out/bundle" "$out/data"
+costlib evaluate "$out/bundle" --on "$out/data"
 
 # 3. Publish, and use it as anybody else would.
 costlib publish "$out/bundle" --to "$where"
