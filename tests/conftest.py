@@ -41,8 +41,9 @@ def measuring_is_quick() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(measurer, "MeasureServer", KeptServer)
         patch.setattr(measurer, "_CALIBRATION_SAMPLES", 10)
-        patch.setattr(comparison, "_TURNS", 2)
-        patch.setattr(comparison, "_TURN_SECS", 0.01)
+        patch.setattr(comparison, "_FIRST_TURNS", 1)
+        patch.setattr(comparison, "_MOST_TURNS", 1)
+        patch.setattr(comparison, "_is_undisturbed", lambda pytorch: True)
         yield
 
 

@@ -128,6 +128,9 @@ def tune(
         _print_result(result, picture)
 
 
+_DOUBT = " (its turns differ: the machine is busy, do not rely on it)"
+
+
 def _objective(name: str) -> Objective:
     from costlib.search.tasks.scheduler import OBJECTIVES
 
@@ -157,10 +160,16 @@ def _print_result(result: TuneResult, picture: Path) -> None:
     if left := [(task.name, task.left) for task in tasks if task.left]:
         print_table("left as TVM compiles them", ["task", "why"], left)
     for network in result.networks:
+        latencies = {
+            "PyTorch": network.pytorch_latency_s,
+            "tuned": network.latency_after_s,
+            "untuned": network.latency_before_s,
+        }
         lines = [
-            ("whole network, untuned", milliseconds(network.latency_before_s)),
-            ("whole network, tuned", milliseconds(network.latency_after_s)),
-            ("PyTorch", milliseconds(network.pytorch_latency_s)),
+            (what, milliseconds(secs) + _DOUBT * (what in network.doubtful))
+            for what, secs in latencies.items()
+        ]
+        lines += [
             (f"largest difference from {network.original}", f"{network.max_abs_error:.2e}"),
             ("largest output", f"{network.max_abs_output:.2e}"),
             ("compiled network", network.library),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +16,15 @@ from costlib.frozen import Frozen
 from costlib.measure.config import NetworkJob
 from costlib.measure.jobs import fastest_call
 from costlib.measure.measurer import Measurer
+from costlib.tuning.pytorch_process import PatientPyTorch
+from costlib.tuning.turns import Contestant, take_turns
 from costlib.workloads import Network, TorchReference
 from costlib.workloads.agreement import OutputAgreement
 
-_TURNS = 7
-_TURN_SECS = 0.3
+_FIRST_TURNS, _MOST_TURNS = 4, 9
+
+_HARM = 1.5
+"""How much slower than one thread several may be without anything being wrong."""
 
 
 class Comparison(Frozen):
@@ -29,7 +35,10 @@ class Comparison(Frozen):
     latency_before_s, latency_after_s, pytorch_latency_s
         Seconds of one call, untuned, tuned, and PyTorch's on the same inputs (``None`` for a
         network that did not come from PyTorch, or
-        runs on another machine): medians over turns, each turn's fastest call.
+        runs on another machine): each turn's fastest call, medians over the turns that were
+        disturbed least.
+    doubtful
+        Those of ``"untuned"``, ``"tuned"`` and ``"PyTorch"`` whose turns did not agree.
     original
         What the outputs are compared with.
     outputs
@@ -41,6 +50,7 @@ class Comparison(Frozen):
     latency_before_s: float
     latency_after_s: float
     pytorch_latency_s: float | None
+    doubtful: tuple[str, ...] = ()
     original: str = "PyTorch"
     outputs: tuple[OutputAgreement, ...] = ()
     max_abs_error: float
@@ -56,10 +66,11 @@ def compare(
     inputs: Sequence[np.ndarray],
     outputs: Sequence[OutputAgreement],
 ) -> Comparison:
-    """Time both libraries and PyTorch on the same inputs, taking turns.
+    """Time both libraries and PyTorch on the same inputs, taking turns until they agree.
 
     The libraries run in a process of their own: TVM pins the threads of a process to cores,
-    which would slow PyTorch down a hundredfold.
+    which would slow PyTorch down a hundredfold. PyTorch is given its best setting: all threads,
+    one, and, where the machine is too busy for threads that spin, some that do not.
 
     Parameters
     ----------
@@ -77,22 +88,32 @@ def compare(
     MeasureError
         A library crashed or took too long.
     """
-    reference = network.reference
-    turns: dict[str, list[float]] = {"untuned": [], "tuned": [], "pytorch": []}
-    with tempfile.TemporaryDirectory(prefix="costlib-") as name:
+    with tempfile.TemporaryDirectory(prefix="costlib-") as name, ExitStack() as stack:
         file = Path(name) / "inputs"
         save_arrays(file, [*inputs, *network.state])
-        for _ in range(_TURNS):
-            for label, library in (("untuned", untuned), ("tuned", tuned)):
-                turns[label].append(_turn(measurer, library, file))
-            if isinstance(reference, TorchReference) and measurer.devices is None:
-                call = reference.timed(inputs)
-                call()
-                turns["pytorch"].append(fastest_call(call, _TURN_SECS))
+        before = Contestant(partial(_run, measurer, untuned, file), is_yardstick=True)
+        after = Contestant(partial(_run, measurer, tuned, file))
+        pytorch: list[Contestant] = []
+        if isinstance(network.reference, TorchReference) and measurer.devices is None:
+            threads = measurer.hardware.num_cores
+            pytorch = _in_process(network.reference, inputs, threads)
+            take_turns([before, after, *pytorch], _FIRST_TURNS)
+            if not _is_undisturbed(pytorch):
+                with suppress(MeasureError):
+                    patient = PatientPyTorch(network.reference, inputs, threads)
+                    stack.enter_context(patient)
+                    patient.fastest_call(0)
+                    pytorch.append(Contestant(patient.fastest_call))
+        take_turns([before, after, *pytorch[-1:]], _MOST_TURNS)
+    best = min(pytorch, key=lambda one: one.latency_s, default=None)
+    settled = {"untuned": before.is_settled, "tuned": after.is_settled}
+    if best is not None:
+        settled["PyTorch"] = best.is_settled
     return Comparison(
-        latency_before_s=float(np.median(turns["untuned"])),
-        latency_after_s=float(np.median(turns["tuned"])),
-        pytorch_latency_s=float(np.median(turns["pytorch"])) if turns["pytorch"] else None,
+        latency_before_s=before.latency_s,
+        latency_after_s=after.latency_s,
+        pytorch_latency_s=None if best is None else best.latency_s,
+        doubtful=tuple(what for what, is_settled in settled.items() if not is_settled),
         original=original,
         outputs=tuple(outputs),
         max_abs_error=max((output.max_abs_error or 0.0 for output in outputs), default=0.0),
@@ -100,8 +121,34 @@ def compare(
     )
 
 
-def _turn(measurer: Measurer, library: Path, inputs: Path) -> float:
-    job = NetworkJob(path=str(library.resolve()), inputs=str(inputs), secs=_TURN_SECS)
+def _in_process(
+    reference: TorchReference, inputs: Sequence[np.ndarray], threads: int
+) -> list[Contestant]:
+    """Return PyTorch with one thread and with all."""
+    import torch
+
+    call = reference.timed(inputs)
+
+    def run(count: int, secs: float) -> float:
+        before = torch.get_num_threads()
+        torch.set_num_threads(count)
+        try:
+            call()
+            return fastest_call(call, secs)
+        finally:
+            torch.set_num_threads(before)
+
+    return [Contestant(partial(run, count)) for count in sorted({1, threads})]
+
+
+def _is_undisturbed(pytorch: Sequence[Contestant]) -> bool:
+    """Whether threads help, or at least do no harm, and their turns agree."""
+    one, all_of_them = pytorch[0], pytorch[-1]
+    return all_of_them.is_settled and all_of_them.latency_s <= _HARM * one.latency_s
+
+
+def _run(measurer: Measurer, library: Path, inputs: Path, secs: float) -> float:
+    job = NetworkJob(path=str(library.resolve()), inputs=str(inputs), secs=secs)
     outcome = measurer.run_job(job)
     if outcome.timing is None:
         raise MeasureError(f"the compiled network {library} does not run: {outcome.error}")

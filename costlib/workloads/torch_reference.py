@@ -24,12 +24,15 @@ class TorchReference:
         How the module takes the network's inputs; in order, if it is not given.
     state
         What its buffers that change are at first, by name.
+    program
+        The ``torch.export.ExportedProgram`` that it was exported as.
     """
 
     name: ClassVar[str] = "PyTorch"
     module: Any
     signature: Signature | None = None
     state: Mapping[str, Any] = field(default_factory=dict)
+    program: Any = None
 
     def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return PyTorch's own outputs, in the network's order, and the state after the call."""

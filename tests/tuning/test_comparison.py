@@ -11,12 +11,15 @@ import pytest
 from costlib.errors import MeasureError
 from costlib.hardware import Hardware
 from costlib.measure.config import MeasureConfig
+from costlib.measure.jobs import fastest_call
 from costlib.measure.measurer import Measurer
 from costlib.schema import CanaryTimes
-from costlib.tuning.comparison import compare
+from costlib.tuning import comparison
+from costlib.tuning.comparison import _is_undisturbed, compare
 from costlib.tuning.compiled import CompiledNetwork
 from costlib.tuning.originals import Original, faults_of
-from costlib.workloads import load_network, prepare_network
+from costlib.tuning.pytorch_process import PatientPyTorch
+from costlib.workloads import TorchReference, load_network, prepare_network
 
 SOURCE, OTHER = "dense 16 16 16 bias=1 relu=1", "dense 16 16 16 bias=1"
 
@@ -50,6 +53,34 @@ def test_latencies_of_both_and_of_pytorch(measurer: Measurer, libraries: dict[st
     assert figures.max_abs_error < 1e-4 * max(figures.max_abs_output, 1.0)
     assert figures.latency_before_s > 0 and figures.latency_after_s > 0
     assert figures.pytorch_latency_s is not None and figures.pytorch_latency_s > 0
+
+
+def test_where_threads_disturb_each_other_pytorch_runs_patiently(
+    measurer: Measurer, libraries: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every call in this process takes a tenth of a second longer, as on a busy machine."""
+    monkeypatch.setattr(comparison, "fastest_call", lambda call, secs: 0.1 + fastest_call(call, 0))
+    network, library = load_network(SOURCE), libraries[SOURCE]
+    original = Original(network, library, measurer)
+    monkeypatch.setattr(comparison, "_is_undisturbed", _is_undisturbed)
+    monkeypatch.setattr(comparison, "_HARM", 0.5)
+    figures = compare(network, library, library, measurer, "PyTorch", original.inputs, [])
+    assert figures.pytorch_latency_s is not None
+    assert 0 < figures.pytorch_latency_s < 0.1
+
+
+def test_patient_pytorch_computes_on_the_same_inputs(libraries: dict[str, Path]) -> None:
+    network = load_network(SOURCE)
+    reference = network.reference
+    assert isinstance(reference, TorchReference)
+    with PatientPyTorch(reference, network.random_inputs(0), threads=1) as patient:
+        assert 0 < patient.fastest_call(0.01) < 1
+        patient._process.kill()
+        with pytest.raises(MeasureError, match="died"):
+            patient.fastest_call(0.01)
+    broken = dataclasses.replace(reference, program=None)
+    with pytest.raises(MeasureError, match="cannot save"):
+        PatientPyTorch(broken, network.random_inputs(0), threads=1)
 
 
 def test_another_network_is_seen_to_compute_something_else(

@@ -64,7 +64,7 @@ def import_program(program: Any, name: str) -> Network:
             parts = _Parts.of(decomposed)
             mod = _built(decomposed, parts)
             examples = _examples(program, parts)
-            reference = TorchReference(program.module(), parts.signature, parts.initial())
+            reference = TorchReference(program.module(), parts.signature, parts.initial(), program)
     except UnsupportedModelError as error:
         raise UnsupportedModelError(f"{name}: {error}", error.operators) from None
     except Exception as error:

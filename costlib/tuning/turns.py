@@ -1,0 +1,74 @@
+"""Latencies that contestants take in turns until those of each agree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+_ENOUGH = 3
+"""Turns that must agree."""
+
+_AGREEMENT = 1.05
+"""How far the slowest of them may be from the fastest."""
+
+_CALLS = 30
+"""Of a contestant in a turn, if they fit."""
+
+_SHORTEST_SECS, _LONGEST_SECS = 0.02, 0.3
+
+_SLOW_SECS = 0.25
+"""A call that takes so long is hardly disturbed; a yardstick is then timed once."""
+
+
+@dataclass
+class Contestant:
+    """What is timed.
+
+    Attributes
+    ----------
+    run
+        Calls it for so many seconds, at least once, and returns those of its fastest call.
+    is_yardstick
+        It is there to be compared with: where it is slow, one turn is enough.
+    turns
+        Seconds of each turn's fastest call.
+    """
+
+    run: Callable[[float], float]
+    is_yardstick: bool = False
+    turns: list[float] = field(default_factory=list)
+
+    @property
+    def latency_s(self) -> float:
+        """The median of the turns that were disturbed least."""
+        best = sorted(self.turns)[:_ENOUGH]
+        return best[len(best) // 2]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether enough turns agree."""
+        if self.is_yardstick and self.turns and min(self.turns) > _SLOW_SECS:
+            return True
+        best = sorted(self.turns)[:_ENOUGH]
+        return len(best) == _ENOUGH and best[-1] <= _AGREEMENT * best[0]
+
+    def take_turn(self) -> None:
+        """Time it once more, for as long as its calls take."""
+        expected = min(self.turns, default=math.inf)
+        secs = _CALLS * expected if self.turns else _SHORTEST_SECS
+        self.turns.append(self.run(min(max(secs, _SHORTEST_SECS), _LONGEST_SECS)))
+
+
+def take_turns(contestants: Sequence[Contestant], most: int) -> None:
+    """Time contestants one after the other until all have settled, at most so many times.
+
+    Those that must not be disturbed differently run in every round; a slow yardstick that has
+    settled does not.
+    """
+    for _ in range(most):
+        if all(one.is_settled for one in contestants):
+            return
+        for one in contestants:
+            if not (one.is_yardstick and one.is_settled):
+                one.take_turn()

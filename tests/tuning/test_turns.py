@@ -1,0 +1,54 @@
+"""Turns that agree, and turns that do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from costlib.tuning.turns import Contestant, take_turns
+
+
+def contestant(latencies_s: Iterator[float], *, is_yardstick: bool = False) -> Contestant:
+    return Contestant(lambda secs: next(latencies_s), is_yardstick)
+
+
+def test_three_turns_that_agree_are_enough() -> None:
+    one = contestant(iter([1e-4, 1.01e-4, 1.02e-4]))
+    take_turns([one], 9)
+    assert one.is_settled
+    assert one.latency_s == 1.01e-4
+
+
+def test_disturbed_turns_do_not_count() -> None:
+    one = contestant(iter([5e-2, 1.02e-4, 6e-2, 1e-4, 7e-2, 1.01e-4]))
+    take_turns([one], 9)
+    assert one.is_settled
+    assert one.latency_s == 1.01e-4
+
+
+def test_what_never_agrees_is_not_settled() -> None:
+    one = contestant(iter([1.0, 2.0, 4.0, 8.0, 16.0]))
+    take_turns([one], 5)
+    assert not one.is_settled
+
+
+def test_a_slow_yardstick_is_timed_once_and_the_others_go_on() -> None:
+    slow, quick = contestant(iter([2.0]), is_yardstick=True), contestant(iter([1.0, 2.0, 1.0, 1.0]))
+    take_turns([slow, quick], 9)
+    assert (len(slow.turns), len(quick.turns)) == (1, 4)
+    assert slow.is_settled and quick.is_settled
+
+
+@given(st.floats(1e-6, 10.0))
+def test_turns_last_as_long_as_calls_take(latency_s: float) -> None:
+    given_secs: list[float] = []
+
+    def run(secs: float) -> float:
+        given_secs.append(secs)
+        return latency_s
+
+    take_turns([Contestant(run)], 3)
+    assert given_secs[0] == 0.02
+    assert set(given_secs[1:]) == {min(max(30 * latency_s, 0.02), 0.3)}
