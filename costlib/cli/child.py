@@ -11,17 +11,19 @@ import select
 import signal
 import sys
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from costlib.errors import CostlibError, UnsupportedModelError
+from costlib.errors import CostlibError, UnsupportedModelError, quoted
 
 _OTHERS_READ = {".onnx", ".pt2"}
 """Files that PyTorch and ONNX read; TVM's are read by a child wherever that is done."""
 
 _IMPORT_SECS = 1800
+
+_NO_MEMORY = 3
+"""Exit code of a child that could not have more."""
 
 _MEMORY_SHARE = 0.9
 """Of the machine's memory, for what the child maps."""
@@ -81,8 +83,10 @@ def in_child(work: Callable[[], str], most_secs: float) -> tuple[str | None, str
     if os.WIFSIGNALED(status):
         name = signal.Signals(os.WTERMSIG(status)).name
         return None, f"TVM or PyTorch crashed over it ({name})"
-    if os.WEXITSTATUS(status):
+    if os.WEXITSTATUS(status) == _NO_MEMORY:
         return None, "it takes more memory than this machine has"
+    if os.WEXITSTATUS(status):
+        return None, text.decode() or "it ended the process that looked at it"
     return text.decode(), ""
 
 
@@ -102,9 +106,9 @@ def _be_the_child(work: Callable[[], str], writer: int) -> None:
     except KeyboardInterrupt:
         code = 130
     except MemoryError:
-        pass
-    except BaseException:
-        traceback.print_exc()
+        code = _NO_MEMORY
+    except Exception as error:
+        os.write(writer, f"{type(error).__name__}: {quoted(error)}".encode(errors="replace"))
     finally:
         os._exit(code)
 

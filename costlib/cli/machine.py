@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from costlib.cli.options import Cores, Mcpu, Target, chosen_hardware
-from costlib.cli.output import Json, print_json, print_table
+from costlib.cli.output import Json, print_json, print_result, print_table
 
 
 def doctor(as_json: Json = False) -> None:
@@ -52,6 +52,7 @@ def serve(
     target: Target = "cpu",
     mcpu: Mcpu = None,
     cores: Cores = None,
+    as_json: Json = False,
 ) -> None:
     """Offer this machine as a device of a fleet, until it is interrupted.
 
@@ -64,7 +65,9 @@ def serve(
     place = Tracker.parse(tracker, key)
     hardware = chosen_hardware(target, mcpu, cores)
     server = start_device(place, hardware, address)
-    typer.echo(f"{hardware.hardware_id} is offered to {tracker} as '{key}'; Ctrl-C to stop")
+    offer = {"hardware_id": hardware.hardware_id, "tracker": tracker, "key": key}
+    text = f"{hardware.hardware_id} is offered to {tracker} as '{key}'; Ctrl-C to stop"
+    print_result(offer, as_json, text)
     try:
         server.proc.join()
     except KeyboardInterrupt:

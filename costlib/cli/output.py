@@ -36,10 +36,14 @@ def print_result(value: Any, as_json: bool, text: str) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table; columns whose title starts with ``>`` are right-aligned."""
+    """Print a table, or that it has no rows; columns that start with ``>`` are right-aligned."""
     from rich.console import Console
     from rich.table import Table
 
+    rows = list(rows)
+    if not rows:
+        typer.echo(f"{title}: none")
+        return
     table = Table(title=title, title_justify="left")
     for column in columns:
         justify: Literal["left", "right"] = "right" if column.startswith(">") else "left"

@@ -119,3 +119,5 @@ def test_a_child_that_dies_is_said_to_have(capfd):
     assert (text, death) == (None, "took more than 0 s")
     text, death = in_child(lambda: "x" * (1 << 50), 60)
     assert (text, death) == (None, "it takes more memory than this machine has")
+    text, death = in_child(lambda: str(1 // 0), 60)
+    assert (text, death) == (None, "ZeroDivisionError: integer division or modulo by zero")
