@@ -7,6 +7,7 @@ batch consists of is up to :mod:`costlib.collecting.proposals`.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -41,6 +42,8 @@ BATCH = 16
 _RECALLED = ["workload_id", "sketch_id", "decisions", "origin", "latency_s", "raced"]
 _PATIENCE_SECS = 1.0
 """How long to wait while other processes are at work on all that is left."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -232,5 +235,8 @@ def _tunable(tasks: Sequence[Task]) -> list[TaskState]:
     distinct: dict[str, Task] = {}
     for task in tasks:
         distinct.setdefault(task.workload_id, task)
-    states = (TaskState(task) for task in distinct.values())
+    states = [TaskState(task) for task in distinct.values()]
+    for state in states:
+        if not state.space.is_tunable:
+            _log.warning("%s is left out: it has nothing to tune", state.task.name)
     return [state for state in states if state.space.is_tunable]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from costlib.workloads.task import Task
 
 if TYPE_CHECKING:
     from costlib.measure.fleet import Fleet
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -163,6 +166,8 @@ def _parts(
         nested = Dataset.create(dataset.path / HELD_OUT_FOLDER)
         held_out = _tasks(plan.held_out.networks, nested, hardware, 0)
         banned = overlapping(map(_key, training), map(_key, held_out))
+        if banned:
+            _log.warning("%d tasks are like held-out ones and not trained on", len(banned))
         training = [task for task in training if task.workload_id not in banned]
         if entry.held_out:
             count = plan.held_out.programs_per_task
@@ -185,9 +190,16 @@ def _tasks(
         if not found:
             extracted = extract_tasks(source, hardware)
             found = [task for task in extracted if DesignSpace(task).is_tunable]
+            for task in extracted:
+                if task not in found:
+                    _log.warning("%s of %s is left out: it has nothing to tune", task.name, source)
             register_workloads(dataset, found, {task.workload_id for task in found})
         tasks += found
-    return [task for task in tasks if task.flops >= min_flops]
+    kept = [task for task in tasks if task.flops >= min_flops]
+    if len(kept) < len(tasks):
+        few = f"{len(tasks) - len(kept)} of {len(tasks)} tasks"
+        _log.warning("%s are left out: they have less than %g FLOP (min_flops)", few, min_flops)
+    return kept
 
 
 def _key(task: Task) -> WorkloadKey:

@@ -21,6 +21,7 @@ from costlib.errors import BundleError, CostlibError, InputError
 from costlib.features.version import FEATURE_VERSION, LANGUAGE_VERSION
 from costlib.files import replacing_folder, restore_folder, storage_errors
 from costlib.generator.model import Generator
+from costlib.hardware import Hardware
 from costlib.hub.card import model_card
 from costlib.hub.manifest import (
     FORMAT_VERSION,
@@ -97,6 +98,18 @@ class Bundle:
             (e.canary for e in self.manifest.hardware if e.hardware.hardware_id == hardware_id),
             None,
         )
+
+    def unknown(self, hardware: Hardware) -> str:
+        """Say in a line what of this hardware the models have not seen; nothing if they know it."""
+        known = [entry.hardware for entry in self.manifest.hardware]
+        if hardware.hardware_id in {one.hardware_id for one in known}:
+            return ""
+        text = f"the bundle '{self.name}' was trained on no measurement of {hardware.hardware_id}"
+        if hardware.kind not in {one.kind for one in known}:
+            return f"{text}, nor of any {hardware.kind}"
+        if hardware.vector_bits not in {one.vector_bits for one in known}:
+            return f"{text}, nor of any with {hardware.vector_bits}-bit vectors"
+        return text
 
     @cached_property
     def generator(self) -> Generator | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -44,6 +45,9 @@ _UNKNOWN_S = 1e-3
 
 _BATCHES_PER_TASK = 2
 """Batches that each task should get on average, if the budget allows."""
+
+
+_log = logging.getLogger(__name__)
 
 
 def tune(
@@ -107,6 +111,8 @@ def tune(
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
     loaded = _load(bundle)
     hardware = hardware or (fleet.only_hardware() if fleet else Hardware.local())
+    if loaded is not None and (unknown := loaded.unknown(hardware)):
+        _log.warning("%s", unknown)
     progress.report("importing the network" if len(sources) == 1 else "importing the networks")
     networks = NetworkSet.load(
         sources, hardware, try_layouts=config.layouts, example_inputs=example_inputs

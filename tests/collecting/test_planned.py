@@ -105,3 +105,12 @@ def test_nothing_to_measure(tmp_path: Path) -> None:
     empty = plan(hardware=(HardwarePlan(programs_per_task=0),), held_out=HeldOutPlan())
     with pytest.raises(InputError, match="nothing to measure"):
         collect_plan(empty, tmp_path / "ds", config=QUICK)
+
+
+def test_what_is_left_out_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    sources = ("gelu 16 16", "matmul 8 8 8", "matmul 32 32 32")
+    wanted = plan(sources=sources, min_flops=2000, held_out=HeldOutPlan(), programs_per_task=1)
+    dataset = collect_plan(wanted, tmp_path / "data")
+    assert measured_sources(dataset) == {"matmul 32 32 32"}
+    assert "gelu of gelu 16 16 is left out: it has nothing to tune" in caplog.text
+    assert "1 of 2 tasks are left out: they have less than 2000 FLOP" in caplog.text

@@ -18,6 +18,7 @@ from costlib.features.version import LANGUAGE_VERSION
 from costlib.generator.language import VOCABULARY
 from costlib.generator.model import Generator
 from costlib.generator.transformer import GeneratorConfig
+from costlib.hardware import Hardware
 from costlib.hub import Bundle, list_bundles, load_pretrained, save_bundle
 from costlib.hub.evaluate import evaluate
 from costlib.hub.manifest import MANIFEST
@@ -258,3 +259,13 @@ def test_a_bundle_that_was_moved_aside_is_put_back(bundle_copy: Path) -> None:
         aside.parent.mkdir(exist_ok=True)
         bundle_copy.rename(aside)
         assert load(bundle_copy).path == bundle_copy
+
+
+def test_it_says_what_it_has_not_seen(bundle: Bundle, hardware: Hardware) -> None:
+    assert bundle.unknown(hardware) == ""
+    other = hardware.model_copy(update={"model": "another"})
+    other.__dict__.pop("hardware_id", None)
+    assert bundle.unknown(other).endswith(f"no measurement of {other.hardware_id}")
+    wide = other.model_copy(update={"vector_bits": 4096})
+    assert "nor of any with 4096-bit vectors" in bundle.unknown(wide)
+    assert "nor of any cuda" in bundle.unknown(Hardware.cuda("sm_80"))
