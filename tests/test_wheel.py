@@ -42,7 +42,7 @@ def costlib(tmp_path_factory: pytest.TempPathFactory) -> Run:
         return found.stdout + found.stderr * bool(code)
 
     where = "import costlib; print(costlib.__file__)"
-    found = subprocess.run([python, "-c", where], cwd=folder, env=kept, capture_output=True)
+    found = subprocess.run([python, "-c", where], cwd=folder, env=kept, stdout=-1, check=True)
     assert str(folder).encode() in found.stdout
     return run
 

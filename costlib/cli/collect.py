@@ -18,7 +18,8 @@ from costlib.cli.options import (
     TrackerAddress,
     chosen_fleet,
 )
-from costlib.cli.output import Json, print_result, progress_bar
+from costlib.cli.output import Json, print_result
+from costlib.cli.progress import progress_bar
 from costlib.errors import InputError
 
 if TYPE_CHECKING:

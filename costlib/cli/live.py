@@ -10,7 +10,8 @@ from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 
-from costlib.cli.output import milliseconds, progress_on, side_console
+from costlib.cli.output import milliseconds
+from costlib.cli.progress import Lines, progress_on, side_console
 
 if TYPE_CHECKING:
     from costlib.tuning.progress import TuneProgress
@@ -22,9 +23,11 @@ _ROWS = 16
 def live_tuning() -> Iterator[Callable[[TuneProgress], None]]:
     """Show the stage, the trials done and each task's best latency while a run goes on.
 
-    Yields what takes up the run's state. On a pipe, each new stage is printed as a line.
+    Yields what takes up the run's state. On a pipe, each new stage is printed as a line, and how
+    far the run is now and then.
     """
     console = side_console()
+    lines = Lines(console, "starting")
     bar = progress_on(console)
     line = bar.add_task("starting", total=None)
     live = Live(bar, console=console, refresh_per_second=4)
@@ -35,8 +38,10 @@ def live_tuning() -> Iterator[Callable[[TuneProgress], None]]:
         done, total = progress.trials, progress.total
         bar.update(line, description=progress.stage, completed=done, total=total)
         live.update(Group(bar, _table(progress)))
-        if not console.is_terminal and progress.stage != stage:
-            console.print(f"[{progress.elapsed_s:6.1f} s] {progress.stage}", markup=False)
+        if not console.is_terminal:
+            if progress.stage != stage:
+                console.print(f"[{progress.elapsed_s:6.1f} s] {progress.stage}", markup=False)
+            lines.update(description=progress.stage, completed=done, total=total)
         stage = progress.stage
 
     with live if console.is_terminal else nullcontext():

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from costlib.cli.output import Json, print_json, print_result, print_table, progress_bar
+from costlib.cli.output import Json, print_json, print_result, print_table
+from costlib.cli.progress import progress_bar
 from costlib.errors import InputError
 
 if TYPE_CHECKING:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.progress import Progress, ProgressColumn
+    pass
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value on stdout, for machines.")]
 
@@ -53,37 +49,6 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
     Console().print(table)
 
 
-def side_console() -> Console:
-    """Return stderr for what accompanies a result; nothing is shown with ``--quiet``."""
-    from rich.console import Console
-
-    quiet = not logging.getLogger("costlib").isEnabledFor(logging.WARNING)
-    return Console(stderr=True, quiet=quiet)
-
-
 def milliseconds(seconds: float | None) -> str:
     """Format a latency, ``-`` if there is none."""
     return "-" if seconds is None else f"{seconds * 1e3:.3f} ms"
-
-
-def progress_on(console: Console, *columns: ProgressColumn, disable: bool = False) -> Progress:
-    """Return bars that tell what is done, how much of all, and the time it took."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    text = TextColumn("{task.description}")
-    common = (text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*common, *columns, console=console, disable=disable)
-
-
-@contextmanager
-def progress_bar(description: str) -> Iterator[Callable[..., None]]:
-    """Show a progress bar with an estimate of the time left, on stderr if that is a terminal.
-
-    Yields what changes it: ``completed``, ``total``, ``description``, see rich's ``Progress``.
-    """
-    from rich.progress import TimeRemainingColumn
-
-    console = side_console()
-    disable = console.quiet or not console.is_terminal
-    with progress_on(console, TimeRemainingColumn(), disable=disable) as progress:
-        yield partial(progress.update, progress.add_task(description, total=None))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from costlib.cli.options import Events, Seed, event_file
-from costlib.cli.output import Json, print_json, print_table, progress_bar
+from costlib.cli.output import Json, print_json, print_table
+from costlib.cli.progress import progress_bar
 
 
 def train(
@@ -50,7 +52,7 @@ def train(
     from costlib.errors import InputError
     from costlib.generator.transformer import GeneratorConfig
     from costlib.hub.train import train as run
-    from costlib.models.training_curve import listening
+    from costlib.models.training_curve import following, listening
 
     if generator_from is not None and generator_epochs is None:
         raise InputError("--generator-from is given: say with --generator-epochs how long to train")
@@ -60,7 +62,11 @@ def train(
             raise InputError(f"--generator-width is {generator_width}; give a multiple of 32")
         generator = GeneratorConfig(epochs=generator_epochs, width=generator_width)
     with event_file(tensorboard) as events, progress_bar("training") as bar:
-        with nullcontext() if events is None else listening(events.tell):
+
+        def follow(what: str, done: int, total: int) -> None:
+            bar(description=what, completed=done, total=total)
+
+        with nullcontext() if events is None else listening(events.tell), following(follow):
             bundle = run(
                 dataset,
                 out,
@@ -71,7 +77,7 @@ def train(
                 generator=generator,
                 generator_from=generator_from,
                 cluster=cluster,
-                on_progress=lambda done, total: bar(completed=done, total=total),
+                on_progress=partial(follow, "reading programs"),
             )
         if events is not None:
             events.metrics(bundle.manifest.metrics)

@@ -20,7 +20,7 @@ from costlib.errors import InputError
 from costlib.features.batch import FeatureBatch
 from costlib.frozen import FrozenStrict
 from costlib.models.base import reading
-from costlib.models.trees import load_trees, save_trees, tree_parameters
+from costlib.models.trees import grow, load_trees, save_trees, tree_parameters
 from costlib.space.directions import DIRECTIONS
 
 _FOLDS = 4
@@ -145,7 +145,7 @@ class DirectionModel:
             "force_row_wise": True,
         }
         data = lgb.Dataset(columns, targets)
-        return lgb.train(parameters | objective, data, num_boost_round=self.config.num_trees)
+        return grow("directions", parameters | objective, data, self.config.num_trees)
 
 
 def _calibrate(logits: Floats, allowed: Any, best: Any) -> float:

@@ -12,7 +12,7 @@ from costlib.arrays import Float32s, Floats, Integers
 from costlib.features.batch import FeatureBatch
 from costlib.frozen import FrozenStrict
 from costlib.models.base import check_training_data
-from costlib.models.trees import TreeModel, tree_parameters
+from costlib.models.trees import TreeModel, grow, tree_parameters
 
 Levels = np.ndarray[Any, np.dtype[np.int32]]
 """int32: labels rounded to levels of relevance."""
@@ -111,7 +111,7 @@ class GbdtModel(TreeModel[GbdtConfig]):
         rounds, patience = self.config.num_trees, self.config.patience
         sizes = np.asarray(data.group)
         if not patience or len(sizes) < _FEWEST_JUDGED:
-            self._booster = lgb.train(parameters, data, num_boost_round=rounds)
+            self._booster = grow(self.kind, parameters, data, rounds)
             return
         data.params = {**(data.params or {}), **parameters}
         task = np.repeat(np.arange(len(sizes)), sizes)
@@ -119,10 +119,11 @@ class GbdtModel(TreeModel[GbdtConfig]):
             data.subset(np.flatnonzero(rows).tolist())
             for rows in (task % _FEWEST_JUDGED != 0, task % _FEWEST_JUDGED == 0)
         )
-        self._booster = lgb.train(
+        self._booster = grow(
+            self.kind,
             parameters | _JUDGED,
             learned,
-            num_boost_round=rounds,
+            rounds,
             valid_sets=[judged],
             callbacks=[lgb.early_stopping(patience, verbose=False)],
         )

@@ -11,10 +11,14 @@ import numpy as np
 Listener = Callable[[str, int, float], None]
 """Takes what is told (``"mlp/loss"``), the step, from 1, and the value."""
 
+Follower = Callable[[str, int, int], None]
+"""Takes what is at work (``"growing trees (gbdt)"``), the steps done, and all of them."""
+
 _POINTS = 64
 """Points of a curve that is kept."""
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+_follower: ContextVar[Follower | None] = ContextVar("follower", default=None)
 
 
 @contextmanager
@@ -53,3 +57,20 @@ def tell(name: str, step: int, value: float) -> None:
     listener = _listener.get()
     if listener is not None:
         listener(name, step, value)
+
+
+@contextmanager
+def following(follower: Follower) -> Iterator[None]:
+    """Hear how far every training of this process is, for a while."""
+    before = _follower.set(follower)
+    try:
+        yield
+    finally:
+        _follower.reset(before)
+
+
+def tell_progress(what: str, done: int, total: int) -> None:
+    """Tell the follower, if there is one."""
+    follower = _follower.get()
+    if follower is not None:
+        follower(what, done, total)

@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from costlib.models.base import CostModel, reading
+from costlib.models.training_curve import tell_progress
 
 _MOST_CLASSES = 1_000
 _MOST_COLUMNS = 1_000_000
@@ -86,6 +87,16 @@ def tree_parameters(config: Any, seed: int) -> dict[str, Any]:
         "deterministic": True,
         "verbosity": -1,
     }
+
+
+def grow(what: str, parameters: dict[str, Any], data: lgb.Dataset, rounds: int, **more: Any) -> Any:
+    """Train, and tell how far it is."""
+
+    def tell(environment: Any) -> None:
+        tell_progress(f"growing trees: {what}", environment.iteration + 1, rounds)
+
+    callbacks = [tell, *more.pop("callbacks", ())]
+    return lgb.train(parameters, data, num_boost_round=rounds, callbacks=callbacks, **more)
 
 
 def save_trees(booster: lgb.Booster, file: Path) -> None:

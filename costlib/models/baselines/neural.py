@@ -118,6 +118,7 @@ class NeuralModel(CostModel, Generic[_Config]):
             optimizer.step()
             schedule.step()
             training_curve.tell(f"{self.kind}/loss", step, loss.detach())
+            training_curve.tell_progress(f"training: {self.kind}", step, steps)
         self._weights = measured | {
             name: np.ascontiguousarray(weight.detach().numpy()) for name, weight in network.items()
         }

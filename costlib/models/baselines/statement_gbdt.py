@@ -13,7 +13,7 @@ from costlib.arrays import Float32s, Floats, Integers
 from costlib.features.batch import FeatureBatch
 from costlib.frozen import FrozenStrict
 from costlib.models.base import check_training_data
-from costlib.models.trees import TreeModel, tree_parameters
+from costlib.models.trees import TreeModel, grow, tree_parameters
 
 
 class StatementGbdtConfig(FrozenStrict):
@@ -50,7 +50,7 @@ class StatementGbdtModel(TreeModel[StatementGbdtConfig]):
             "force_row_wise": True,
         }
         data = lgb.Dataset(_statements(batch))
-        self._booster = lgb.train(parameters, data, num_boost_round=self.config.num_trees)
+        self._booster = grow(self.kind, parameters, data, self.config.num_trees)
 
     def predict(self, batch: FeatureBatch) -> Floats:
         """See :meth:`CostModel.predict`."""
