@@ -90,7 +90,7 @@ def _be_the_child(work: Callable[[], str], writer: int) -> None:
     try:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         memory = int(_MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+        limit_to(resource.RLIMIT_DATA, memory)
         faulthandler.disable()
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # TVM prints where it crashed.
         text = work().encode()

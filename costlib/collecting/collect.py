@@ -17,16 +17,17 @@ import polars as pl
 
 from costlib.collecting.claims import claimed
 from costlib.collecting.plan import Mix
-from costlib.collecting.proposals import Proposer
+from costlib.collecting.proposals import Draw, Proposer
 from costlib.collecting.task_state import TaskState
 from costlib.data.dataset import Dataset
 from costlib.data.parts import PART_PATTERN
 from costlib.data.records import measurement_row
 from costlib.data.task_tables import register_sketches, register_workloads
-from costlib.errors import InputError
+from costlib.errors import InputError, MeasureError
 from costlib.hardware import Hardware
 from costlib.hub.bundle import Bundle
 from costlib.measure.config import MeasureConfig
+from costlib.measure.measurement import Measurement
 from costlib.measure.measurer import Measurer
 from costlib.schema import Origin
 from costlib.space.program import Program
@@ -206,16 +207,24 @@ class _Collection:
         wanted = min(BATCH, self.programs_per_task - len(state.history.measured))
         draws = self.proposer.draw(state, wanted)
         state.exhausted = len(draws) < wanted
-        measurements = measurer.measure(state.task, [d.candidate for d in draws], state.best_s)
-        rows = [
-            measurement_row(m, self.seed, d.origin, d.parent_id, d.direction)
-            for m, d in zip(measurements, draws, strict=True)
-        ]
-        self.dataset.append_measurements(self.hardware.hardware_id, rows)
+        try:
+            measurements = measurer.measure(state.task, [d.candidate for d in draws], state.best_s)
+        except MeasureError as error:
+            self._append(error.finished, draws)
+            raise
+        self._append(measurements, draws)
         self.recall()
         self.failed += sum(m.latency_s is None for m in measurements)
         if self.on_progress is not None:
             self.on_progress(self._progress(state))
+
+    def _append(self, measurements: Sequence[Measurement], draws: Sequence[Draw]) -> None:
+        """Write down what was measured of the first draws."""
+        rows = [
+            measurement_row(m, self.seed, d.origin, d.parent_id, d.direction)
+            for m, d in zip(measurements, draws, strict=False)
+        ]
+        self.dataset.append_measurements(self.hardware.hardware_id, rows)
 
     def _progress(self, state: TaskState) -> CollectProgress:
         done = sum(min(len(s.history.measured), self.programs_per_task) for s in self.states)

@@ -184,6 +184,9 @@ class DevicePool:
         except DeviceLostError as error:
             self._fleet.drop(device, str(error))
             return None
+        if outcome.fault is not None:
+            self._fleet.drop(device, outcome.fault)
+            return None
         if outcome.timing is None or not device.is_off(outcome.timing):
             device.strikes = 0
             return outcome

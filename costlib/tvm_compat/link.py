@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,7 +31,8 @@ def link_shared(output: str | Path, objects: Sequence[str | Path]) -> None:
     command = [linker, "-shared", "-o", str(output), *map(str, objects)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        words = "no message" if done.returncode > 0 else signal.Signals(-done.returncode).name
+        reason = (done.stderr.strip().splitlines() or [words])[-1]
         raise RuntimeError(f"linking failed: {reason}")
 
 
