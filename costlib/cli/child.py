@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from costlib.errors import CostlibError, UnsupportedModelError
+from costlib.measure.limits import limit_to
 
 _OTHERS_READ = {".onnx", ".pt2"}
 """Files that PyTorch and ONNX read; TVM's are read by a child wherever that is done."""

@@ -38,8 +38,9 @@ _AMBIGUOUS = (errno.EACCES, errno.EAGAIN)
 
 _SAID = {os.strerror(code): mend for code, mend in _MENDS.items() if code not in _AMBIGUOUS} | {
     "SIGXFSZ": _MENDS[errno.EFBIG],
-    "shared object: Operation not permitted": (
-        "set TMPDIR, which is {folder} now, to a folder whose files may be executed"
+    "failed to map segment": (
+        "raise `ulimit -v`, or set TMPDIR, which is {folder} now, to a folder whose files may be "
+        "executed"
     ),
 }
 """What other programs and libraries say in their messages, and how to mend it."""
@@ -98,7 +99,7 @@ def machine_faults(what: str) -> Iterator[None]:
 
 
 def why_died(last_words: str) -> str:
-    """Say why a process died, by what it said at last."""
+    """Say in one line why a process died, by what it said at last, and how to mend it."""
     if not last_words.strip():
         return "it said nothing; is the machine out of memory?"
     line = last_words.strip().splitlines()[-1]

@@ -71,7 +71,7 @@ class _Child:
         self.timed_out = False
         self.output = b""
         with ExitStack() as stack:  # Of what is open already if there are too few descriptors.
-            self.stderr = stack.enter_context(open(os.memfd_create("stderr"), "w+b"))
+            self.stderr = stack.enter_context(os.fdopen(os.memfd_create("stderr"), "w+b"))
             self.pipe, write_end = os.pipe()
             stack.callback(os.close, self.pipe)
             try:
@@ -127,9 +127,7 @@ def _run_in_child(
         os._exit(0)
 
 
-def _failure(
-    error: BaseException, memory_bytes: int | None, limit: MemoryLimit | None
-) -> Outcome:
+def _failure(error: BaseException, memory_bytes: int | None, limit: MemoryLimit | None) -> Outcome:
     """Return what an error in a child comes to: a fault of the machine, or of the program."""
     text = f"{type(error).__name__}: {quoted(error)}"
     if isinstance(error, MemoryError):

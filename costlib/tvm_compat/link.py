@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from costlib.errors import EnvironmentMismatchError
 
@@ -34,6 +35,23 @@ def link_shared(output: str | Path, objects: Sequence[str | Path]) -> None:
         words = "no message" if done.returncode > 0 else signal.Signals(-done.returncode).name
         reason = (done.stderr.strip().splitlines() or [words])[-1]
         raise RuntimeError(f"linking failed: {reason}")
+
+
+def export_network(module: Any, path: Path) -> None:
+    """Write a compiled Relax module as a shared library, which takes a whole compiler to link.
+
+    Raises
+    ------
+    EnvironmentMismatchError
+        No compiler is installed.
+    RuntimeError
+        The compiler does not link it.
+    """
+    from tvm.support import cc
+
+    if cc.get_cc() is None:
+        raise EnvironmentMismatchError("no C++ compiler found; install g++ or clang")
+    module.export_library(str(path))
 
 
 def is_linked(path: Path) -> bool:
