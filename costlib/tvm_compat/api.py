@@ -184,8 +184,8 @@ def object_bytes(prepared: Any) -> int:
     sizes = []
 
     def visit(node: Any) -> None:
-        if isinstance(node, relax.Constant):
-            sizes.append(node.data.numpy().nbytes)
+        if isinstance(node, tvm.ir.GenericConst):
+            sizes.append(node.value.numpy().nbytes)
 
     for function in prepared.functions.values():
         if isinstance(function, relax.Function):
