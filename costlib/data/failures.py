@@ -83,12 +83,12 @@ def replace_failures(dataset: Dataset, hardware_id: str, rows: Sequence[Mapping[
         The dataset cannot be written; no record is lost.
     """
     new = pl.DataFrame(table_from_rows(rows, MEASUREMENTS))
+    ids = new["program_id"].to_list()
     folder = dataset.path / "measurements" / f"hardware={hardware_id}"
     with locked(folder.parent):
         tidy(dataset, folder)
         for part in list_parts(folder):
             held = pl.DataFrame(read_part(part, MEASUREMENTS)).with_row_index("place")
-            ids = new["program_id"].to_list()
             wrong = held.filter(failed() & pl.col("program_id").is_in(ids))
             if wrong.is_empty():
                 continue

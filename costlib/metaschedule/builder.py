@@ -49,7 +49,7 @@ class Builder(ms.builder.PyBuilder):  # type: ignore[misc]
         Raises
         ------
         MeasureError
-            The machine is at fault for what failed.
+            The machine is at fault for what failed; TVM passes it on as a ``RuntimeError``.
         """
         jobs = [self.measurer.build_job(item.mod, self._artifact()) for item in build_inputs]
         outcomes = self.measurer.server.work(jobs)

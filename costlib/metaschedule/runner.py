@@ -34,7 +34,7 @@ class Runner(ms.runner.PyRunner):  # type: ignore[misc]
         Raises
         ------
         MeasureError
-            The machine is at fault for what failed.
+            The machine is at fault for what failed; TVM passes it on as a ``RuntimeError``.
         """
         best_s: float | None = None
         futures = []
