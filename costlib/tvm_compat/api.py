@@ -181,11 +181,11 @@ def compile_network(prepared: Any, target: Any, database: Any | None) -> Any:
 
 def object_bytes(prepared: Any) -> int:
     """Return how large the object files of a Relax module become: its constants, and some code."""
-    sizes = []
+    sizes: list[int] = []
 
     def visit(node: Any) -> None:
         if isinstance(node, tvm.ir.GenericConst):
-            sizes.append(node.value.numpy().nbytes)
+            sizes.append(int(node.value.numpy().nbytes))
 
     for function in prepared.functions.values():
         if isinstance(function, relax.Function):

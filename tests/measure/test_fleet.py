@@ -260,21 +260,23 @@ def test_devices_with_a_fault_are_dropped_and_their_jobs_are_not(
         assert len(fleet.dropped) == 3
 
 
-def test_a_device_tells_its_faults_from_the_jobs() -> None:
-    error: Exception
-
-    class Full:
+@pytest.mark.parametrize(
+    ("error", "is_fault"),
+    [
+        (MeasureError("it died twice"), True),
+        (OSError(errno.ENOSPC, "full"), True),
+        (ValueError("no such file was sent"), False),
+    ],
+)
+def test_a_device_tells_its_faults_from_the_jobs(error: Exception, is_fault: bool) -> None:
+    class Server:
         def work(self, jobs: Any) -> Any:
             raise error
 
-    def answer() -> Outcome:
-        text = device_module._work(lambda: Full(), CanaryJob(samples=1).model_dump_json())
-        return Outcome.model_validate_json(text)
-
-    for error in (MeasureError("it died"), OSError(errno.ENOSPC, "full")):
-        assert answer().fault is not None
-    error = ValueError("of the job")
-    assert answer().fault is None
+    text = device_module._work(Server, CanaryJob(samples=1).model_dump_json())
+    outcome = Outcome.model_validate_json(text)
+    assert outcome.error is not None
+    assert (outcome.fault is not None) == is_fault
 
 
 def test_a_job_that_costs_devices_is_given_up(
