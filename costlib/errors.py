@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 def quoted(error: BaseException, line: int = -1) -> str:
@@ -105,4 +106,20 @@ class DifferentNetworkError(CostlibError, ValueError):
 
 
 class MeasureError(CostlibError, RuntimeError):
-    """The measuring process itself failed (a program that fails is a record, not an error)."""
+    """The machine or the measuring process failed (a program that fails is a record, no error).
+
+    Parameters
+    ----------
+    message
+        What, where and how to mend it.
+
+    Attributes
+    ----------
+    finished
+        The :class:`~costlib.measure.measurement.Measurement` of the first candidates of the batch
+        at work, those before the one at which it failed.
+    """
+
+    def __init__(self, message: str) -> None:
+        self.finished: tuple[Any, ...] = ()
+        super().__init__(message)

@@ -46,6 +46,10 @@ RECURRING = (str(Origin.IMPORTED), str(Origin.REPEATED))
 """Origins of measurements of a program that may be there already."""
 
 
+CONFIRMED = " (a program that is known to be good ran meanwhile)"
+"""How the error of a program ends that failed together with the whole batch, the machine not."""
+
+
 class Language(StrEnum):
     """What the instructions of a sketch are written in."""
 

@@ -89,6 +89,12 @@ def run() -> int:
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
         return _fail(f"{error.strerror or error}{where}", StorageError.exit_code)
+    except (ImportError, MemoryError) as error:
+        from costlib.measure.faults import fault_of, why_died
+
+        if isinstance(error, ImportError) and fault_of(error) is None:
+            raise
+        return _fail(why_died(f"{type(error).__name__}: {error}"), CostlibError.exit_code)
     except BaseException as error:
         # Polars, and what its Rust panics with, which is no Exception; imported only when at work.
         if type(error).__module__ not in ("polars.exceptions", "pyo3_runtime"):

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from costlib.errors import CostlibError, UnsupportedModelError, quoted
+from costlib.measure.limits import limit_to
 
 _OTHERS_READ = {".onnx", ".pt2"}
 """Files that PyTorch and ONNX read; TVM's are read by a child wherever that is done."""
@@ -95,7 +96,7 @@ def _be_the_child(work: Callable[[], str], writer: int) -> None:
     try:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         memory = int(_MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+        limit_to(resource.RLIMIT_DATA, memory)
         faulthandler.disable()
         gc.disable()  # It would look at all of PyTorch again and again; the child ends soon.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # TVM prints where it crashed.

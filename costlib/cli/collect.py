@@ -47,6 +47,12 @@ def collect(
     check: Annotated[
         bool, typer.Option("--check", help="Compare each program's output with the unscheduled.")
     ] = False,
+    retry_failed: Annotated[
+        bool,
+        typer.Option(
+            "--retry-failed", help="First measure again what failed to build or run earlier."
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Measure programs, here or on a fleet, into a dataset; called again, it goes on.
@@ -55,6 +61,9 @@ def collect(
 
     Example: `costlib collect --plan plan.toml --out my-data --minutes 60`
     """
+    from costlib.measure.limits import check_address_space
+
+    check_address_space()
     from costlib.collecting.plan import load_plan
     from costlib.collecting.planned import collect_plan
     from costlib.data.card import write_card
@@ -81,7 +90,12 @@ def collect(
             )
 
         dataset = collect_plan(
-            wanted, out, config=MeasureConfig(check_output=check), fleet=fleet, on_progress=show
+            wanted,
+            out,
+            retry_failed=retry_failed,
+            config=MeasureConfig(check_output=check),
+            fleet=fleet,
+            on_progress=show,
         )
     held_out = dataset.held_out()
     for written in (dataset, held_out):

@@ -82,6 +82,9 @@ def tune(
 
     Example: `costlib tune bert_tiny --trials 64 --out runs/bert_tiny`
     """
+    from costlib.measure.limits import check_address_space
+
+    check_address_space()
     from costlib.cli.child import survive_import
     from costlib.cli.live import live_tuning
     from costlib.report.curve import draw_curve

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,16 +19,18 @@ import polars as pl
 
 from costlib.collecting.claims import claimed
 from costlib.collecting.plan import Mix
-from costlib.collecting.proposals import Proposer
+from costlib.collecting.proposals import Draw, Proposer
+from costlib.collecting.retry import FailedPrograms
 from costlib.collecting.task_state import TaskState
 from costlib.data.dataset import Dataset
 from costlib.data.parts import PART_PATTERN
 from costlib.data.records import measurement_row
 from costlib.data.task_tables import register_sketches, register_workloads
-from costlib.errors import InputError
+from costlib.errors import InputError, MeasureError
 from costlib.hardware import Hardware
 from costlib.hub.bundle import Bundle
 from costlib.measure.config import MeasureConfig
+from costlib.measure.measurement import Measurement
 from costlib.measure.measurer import Measurer
 from costlib.schema import Origin
 from costlib.space.program import Program
@@ -76,6 +79,7 @@ def collect(
     mix: Mix | None = None,
     bundle: Bundle | None = None,
     minutes: float | None = None,
+    retry_failed: bool = False,
     config: MeasureConfig | None = None,
     fleet: Fleet | None = None,
     on_progress: Callable[[CollectProgress], None] | None = None,
@@ -105,6 +109,9 @@ def collect(
         Searches for the evolved programs and writes the generated ones.
     minutes
         Stop after the batch in which this is over.
+    retry_failed
+        First measure those programs of the tasks again whose records say that they failed to build
+        or to run. The new records take the place of the old ones.
     config
         Repeats, limits and racing.
     fleet
@@ -121,6 +128,8 @@ def collect(
     ------
     InputError
         A number makes no sense, nothing can be tuned, or the mix takes a bundle that is not given.
+    MeasureError
+        The machine fails, not the programs. What was measured before is kept.
     """
     if programs_per_task < 1:
         raise InputError(f"programs_per_task is {programs_per_task}; it must be at least 1")
@@ -132,11 +141,12 @@ def collect(
     dataset = Dataset.create(out)
     register_workloads(dataset, tasks, {state.task.workload_id for state in states})
     register_sketches(dataset, [sketch for state in states for sketch in state.space.sketches])
+    again = FailedPrograms(dataset, hardware.hardware_id, states if retry_failed else ())
     collection = _Collection(
-        dataset, hardware, states, programs_per_task, seed, proposer, on_progress
+        dataset, hardware, states, programs_per_task, seed, proposer, on_progress, again
     )
     collection.recall()
-    if not collection.unfinished():
+    if not again.ids and not collection.unfinished():
         return dataset
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
     devices = fleet.pool(hardware) if fleet else None
@@ -145,7 +155,8 @@ def collect(
         measurer.reference = (
             dataset.add_hardware(hardware, measurer.reference) or measurer.reference
         )
-        collection.run(measurer, deadline)
+        if collection.retry(measurer, deadline):
+            collection.run(measurer, deadline)
     return dataset
 
 
@@ -158,11 +169,12 @@ class _Collection:
     seed: int
     proposer: Proposer
     on_progress: Callable[[CollectProgress], None] | None
+    again: FailedPrograms
     failed: int = 0
     _recalled: set[Path] = field(default_factory=set)
 
     def recall(self) -> None:
-        """Take up what the dataset holds by now."""
+        """Take up what the dataset holds by now, but for what is to be measured again."""
         folder = self.dataset.path / "measurements" / f"hardware={self.hardware.hardware_id}"
         new = sorted(set(folder.glob(PART_PATTERN)) - self._recalled)
         self._recalled.update(new)
@@ -175,8 +187,8 @@ class _Collection:
             for workload, sketch, decisions, origin, latency_s, raced in rows.iter_rows():
                 if workload in by_id:
                     program = Program.from_row(workload, sketch, decisions)
-                    history = by_id[workload].history
-                    if program.program_id not in history.measured:
+                    name, history = program.program_id, by_id[workload].history
+                    if name not in history.measured and name not in self.again.ids:
                         history.add(program, latency_s, Origin(origin), raced=raced)
 
     def unfinished(self) -> list[TaskState]:
@@ -187,15 +199,33 @@ class _Collection:
             if len(state.history.measured) < self.programs_per_task and not state.exhausted
         ]
 
+    def retry(self, measurer: Measurer, deadline: float | None) -> bool:
+        """Measure failed programs again; return whether there was time for all of them."""
+        waiting = [state for state in self.states if self.again.ids]
+        while waiting:
+            state = waiting.pop(0)
+            with self._claimed(state) as ours:
+                done = self.again.measure(state, measurer, BATCH) if ours else []
+            if done or not ours:
+                waiting.append(state)
+            if done:
+                self._note(state, done)
+            elif not ours:
+                time.sleep(_PATIENCE_SECS)
+            if deadline is not None and time.monotonic() > deadline:
+                return False
+        self.again.ids.clear()  # Another process has measured those that are left.
+        self._recalled.clear()
+        self.recall()
+        return True
+
     def run(self, measurer: Measurer, deadline: float | None) -> None:
         """Let the tasks take turns, those with the fewest programs first."""
         while unfinished := self.unfinished():
             fewest = min(len(state.history.measured) for state in unfinished) + BATCH
             worked = False
             for state in unfinished:
-                with claimed(
-                    self.dataset.scratch, state.task.workload_id, self.hardware.hardware_id
-                ) as ours:
+                with self._claimed(state) as ours:
                     self.recall()
                     if ours and len(state.history.measured) < min(fewest, self.programs_per_task):
                         self._measure_batch(measurer, state)
@@ -209,16 +239,32 @@ class _Collection:
         wanted = min(BATCH, self.programs_per_task - len(state.history.measured))
         draws = self.proposer.draw(state, wanted)
         state.exhausted = len(draws) < wanted
-        measurements = measurer.measure(state.task, [d.candidate for d in draws], state.best_s)
-        rows = [
-            measurement_row(m, self.seed, d.origin, d.parent_id, d.direction)
-            for m, d in zip(measurements, draws, strict=True)
-        ]
-        self.dataset.append_measurements(self.hardware.hardware_id, rows)
+        try:
+            measurements = measurer.measure(state.task, [d.candidate for d in draws], state.best_s)
+        except MeasureError as error:
+            self._append(error.finished, draws)
+            raise
+        self._append(measurements, draws)
+        self._note(state, measurements)
+
+    def _claimed(self, state: TaskState) -> AbstractContextManager[bool]:
+        hardware_id = self.hardware.hardware_id
+        return claimed(self.dataset.scratch, state.task.workload_id, hardware_id)
+
+    def _note(self, state: TaskState, measurements: Sequence[Measurement]) -> None:
+        """Take up what was written down, and tell whoever watches."""
         self.recall()
         self.failed += sum(m.latency_s is None for m in measurements)
         if self.on_progress is not None:
             self.on_progress(self._progress(state))
+
+    def _append(self, measurements: Sequence[Measurement], draws: Sequence[Draw]) -> None:
+        """Write down what was measured of the first draws."""
+        rows = [
+            measurement_row(m, self.seed, d.origin, d.parent_id, d.direction)
+            for m, d in zip(measurements, draws, strict=False)
+        ]
+        self.dataset.append_measurements(self.hardware.hardware_id, rows)
 
     def _progress(self, state: TaskState) -> CollectProgress:
         done = sum(min(len(s.history.measured), self.programs_per_task) for s in self.states)

@@ -68,6 +68,7 @@ def collect_plan(
     out: str | Path,
     *,
     bundle: Bundle | None = None,
+    retry_failed: bool = False,
     config: MeasureConfig | None = None,
     fleet: Fleet | None = None,
     on_progress: Callable[[PlanProgress], None] | None = None,
@@ -86,6 +87,8 @@ def collect_plan(
     bundle
         Searches, writes and scores in the place of the plan's model, which is loaded by its name
         if this is not given.
+    retry_failed
+        Measure failed programs again first, as :func:`collect` does.
     config
         Repeats, limits and racing.
     fleet
@@ -134,6 +137,7 @@ def collect_plan(
             mix=plan.mix,
             bundle=bundle,
             minutes=minutes,
+            retry_failed=retry_failed,
             config=config,
             fleet=fleet,
             on_progress=report(number, part.what),

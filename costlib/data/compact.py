@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from costlib.data.dataset import Dataset
 from costlib.data.parts import (
     check_part,
+    has_other_columns,
     list_parts,
     read_part,
     remove_replaced,
@@ -99,16 +99,16 @@ def _sizes(datasets: list[Dataset]) -> list[int]:
 
 
 def _compact_folder(dataset: Dataset, folder: Path, table: str) -> None:
-    _tidy(dataset, folder)
+    tidy(dataset, folder)
     schema = TABLES[table]
     for group in _groups(list_parts(folder), schema):
         rows = pa.concat_tables(read_part(part, schema) for part in group)
         names = [part.name for part in group]
         write_part(folder, sort_rows(table, rows), schema, dataset.scratch, replaces=names)
-        _tidy(dataset, folder)
+        tidy(dataset, folder)
 
 
-def _tidy(dataset: Dataset, folder: Path) -> None:
+def tidy(dataset: Dataset, folder: Path) -> None:
     """Remove replaced parts once nobody reads them.
 
     A part may only be replaced after those that it replaced itself are gone: they would
@@ -128,7 +128,7 @@ def _groups(found: list[Path], schema: pa.Schema) -> Iterator[list[Path]]:
         if part_size > PART_BYTES // 2:
             continue
         check_part(part, schema)
-        if set(pq.read_schema(part).names) - set(schema.names):
+        if has_other_columns(part, schema):
             continue  # Its other columns would be lost.
         if size + part_size > PART_BYTES:
             yield group

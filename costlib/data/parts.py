@@ -180,6 +180,11 @@ def part_fault(part: Path, schema: pa.Schema) -> str | None:
     return None
 
 
+def has_other_columns(part: Path, schema: pa.Schema) -> bool:
+    """Whether a part has columns that ``schema`` lacks: a newer costlib wrote it."""
+    return bool(set(pq.read_schema(part).names) - set(schema.names))
+
+
 def list_parts(folder: Path) -> list[Path]:
     """Return the parts of ``folder`` that count, oldest first."""
     return _parts(folder, replaced=False)

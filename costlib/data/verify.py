@@ -16,6 +16,7 @@ from costlib.data import checks
 from costlib.data.checks import MEND_ROWS, Check
 from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
 from costlib.data.drift import canary_ratios, drifts
+from costlib.data.failures import outcomes, suspicious_blocks
 from costlib.data.manifest import HardwareFile, read_hardware
 from costlib.data.parts import MEND_PART, hardware_of, part_fault, read_table, replaced_parts
 from costlib.data.splits import leaked
@@ -26,6 +27,10 @@ from costlib.schema import PARTITIONED, TABLES, Language
 
 _MEND_HARDWARE = "restore it from a copy, or remove the measurements of that hardware"
 _MEND_LEAK = "`costlib dataset merge` of this dataset alone leaves those records out"
+_MEND_BLOCK = (
+    "the machine may have been at fault: `costlib collect --retry-failed` on the same tasks "
+    "measures them again"
+)
 _MEND_DRIFT = "measure those programs again in a new dataset, when the machine is as it was"
 
 
@@ -56,8 +61,10 @@ def verify(dataset: Dataset) -> list[Problem]:
     measurements, mutation records and networks refer to must be there. Statuses, origins and
     languages must be known, scores finite, and exactly the programs that ran have a latency: the
     one that their times and canaries give, and not faster than a machine can be. Canaries must be
-    near their reference, and those of a day nearer (:mod:`costlib.data.drift`). No held-out task
-    may be, or nearly be, one of the others. The ids of all programs are in memory at once.
+    near their reference, and those of a day nearer (:mod:`costlib.data.drift`). Failures must not
+    follow one another as only a fault of the machine makes them (:mod:`costlib.data.failures`). No
+    held-out task may be, or nearly be, one of the others. The ids of all programs are in
+    memory at once.
 
     Returns
     -------
@@ -176,6 +183,7 @@ class _Verifier:
         row_checks = checks.measurement_checks(self._workloads, self._sketches)
         once: defaultdict[str, set[Any]] = defaultdict(set)
         ratios: defaultdict[Path, list[pl.DataFrame]] = defaultdict(list)
+        ends: defaultdict[Path, list[tuple[str, pl.DataFrame]]] = defaultdict(list)
         for part, frame in self._frames("measurements"):
             hardware_id = hardware_of(part)
             first = frame.filter(~checks.may_recur())
@@ -183,6 +191,7 @@ class _Verifier:
             self._check(part, first, "program_id", [seen_once])
             self._programs[hardware_id].update(frame["program_id"])
             found = [*row_checks, checks.named_by_program(frame)]
+            ends[part.parent].append((part.name, outcomes(frame)))
             machine = self._machines.get(hardware_id)
             if machine is not None:
                 found += checks.timing_checks(frame, machine, self._flops)
@@ -192,6 +201,9 @@ class _Verifier:
         for folder, days in ratios.items():
             for what in drifts(days):
                 self._note(folder, what, _MEND_DRIFT)
+        for folder, named in ends.items():
+            for block in suspicious_blocks(named):
+                self._note(folder / block.part, block.what, _MEND_BLOCK)
 
     def _mutation_rows(self) -> None:
         key = ["parent_id", "direction", "program_id", "model"]

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from costlib.errors import MeasureError
-from costlib.measure.config import Job, Outcome
+from costlib.measure.config import BuildJob, Job, Outcome
+from costlib.measure.faults import machine_faults, why_died
 
 _START_SECS = 120
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -57,9 +58,15 @@ class MeasureServer(AbstractContextManager["MeasureServer"]):
 
     def __init__(self, target: dict[str, Any]) -> None:
         self.target = target
-        self._temporary = tempfile.TemporaryDirectory(prefix="costlib-")
+        self._log: IO[bytes] | None = None
+        with machine_faults("no temporary folder can be made"):
+            self._temporary = tempfile.TemporaryDirectory(prefix="costlib-")
         self.folder = Path(self._temporary.name)
-        self._start()
+        try:
+            self._start()
+        except BaseException:
+            self._temporary.cleanup()
+            raise
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -86,7 +93,7 @@ class MeasureServer(AbstractContextManager["MeasureServer"]):
         Raises
         ------
         MeasureError
-            The server died twice over the same jobs.
+            The machine is at fault for what failed, or the server died twice over the same jobs.
         """
         outcomes: dict[int, Outcome] = {}
         has_died = False
@@ -95,13 +102,18 @@ class MeasureServer(AbstractContextManager["MeasureServer"]):
                 self._exchange(jobs, outcomes)
             except (EOFError, ConnectionError):
                 if has_died:
+                    self._kill()
+                    code = self._process.returncode
                     raise MeasureError(
-                        f"the measuring process died twice ({self._process.poll()}); "
-                        "is the machine out of memory?"
+                        f"the measuring process died twice ({code}): {why_died(self._last_words())}"
                     ) from None
                 has_died = True
                 self._kill()
                 self._start()
+        for index, outcome in outcomes.items():
+            if outcome.fault is not None:
+                doing = "build" if isinstance(jobs[index], BuildJob) else "run"
+                raise MeasureError(f"this machine cannot {doing} programs: {outcome.fault}")
         return [outcomes[index] for index in range(len(jobs))]
 
     def _exchange(self, jobs: Sequence[Job], outcomes: dict[int, Outcome]) -> None:
@@ -121,10 +133,12 @@ class MeasureServer(AbstractContextManager["MeasureServer"]):
         environment = os.environ | _ONE_THREAD
         if "num-cores" in self.target:
             environment["TVM_NUM_THREADS"] = str(self.target["num-cores"])
-        log = self.folder / "server.log"
-        with log.open("wb") as output:
+        with machine_faults("the measuring process cannot be started"):
+            # In memory: the disk may be full.
+            self._log = os.fdopen(os.memfd_create("log", os.MFD_CLOEXEC), "w+b")
+            arguments = json.dumps(self.target)
             self._process, self._connection = start_process(
-                "costlib.measure.server", json.dumps(self.target), output=output, env=environment
+                "costlib.measure.server", arguments, output=self._log, env=environment
             )
         try:
             ready = self._connection.poll(_START_SECS) and self._connection.recv_bytes()
@@ -132,8 +146,15 @@ class MeasureServer(AbstractContextManager["MeasureServer"]):
             ready = False
         if not ready:
             self._kill()
-            last_words = (log.read_text(errors="replace").splitlines() or ["no message"])[-1]
-            raise MeasureError(f"the measuring process did not start: {last_words}")
+            raise MeasureError(
+                f"the measuring process did not start: {why_died(self._last_words())}"
+            )
+
+    def _last_words(self) -> str:
+        if self._log is None:
+            return ""
+        self._log.seek(0)
+        return self._log.read().decode(errors="replace")
 
     def _kill(self) -> None:
         self._process.kill()

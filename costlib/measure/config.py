@@ -157,6 +157,8 @@ class Outcome(FrozenStrict):
     ----------
     error
         One line on what went wrong, or ``None``.
+    fault
+        One line on the fault of the machine that it certainly was, and how to mend that.
     timed_out
         Whether it was the time limit.
     elapsed_secs
@@ -166,6 +168,7 @@ class Outcome(FrozenStrict):
     """
 
     error: str | None = None
+    fault: str | None = None
     timed_out: bool = False
     elapsed_secs: float = 0.0
     timing: Timing | None = None

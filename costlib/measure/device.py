@@ -19,11 +19,12 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from costlib.errors import InputError, quoted
+from costlib.errors import InputError, MeasureError, quoted
 from costlib.frozen import Frozen
 from costlib.hardware import Hardware
 from costlib.measure.client import MeasureServer
 from costlib.measure.config import CanaryJob, CheckJob, NetworkJob, Outcome, RunJob
+from costlib.measure.faults import fault_of
 from costlib.tvm_compat import rpc, tvm
 from costlib.tvm_compat.link import is_linked, link_shared
 
@@ -139,8 +140,10 @@ def _work(server: Any, text: str) -> str:
     try:
         job = _placed(job_of(text))
         return str(server().work([job])[0].model_dump_json())
+    except MeasureError as error:
+        return Outcome(error=str(error), fault=str(error)).model_dump_json()
     except (RuntimeError, ValueError, OSError) as error:
-        return Outcome(error=quoted(error, 0)).model_dump_json()
+        return Outcome(error=quoted(error, 0), fault=fault_of(error)).model_dump_json()
 
 
 def job_of(text: str | bytes) -> DeviceJob:

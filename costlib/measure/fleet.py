@@ -169,7 +169,8 @@ class DevicePool:
     def run(self, job: Job) -> Outcome:
         """Do a job on the next device that is free.
 
-        A job that costs two devices is given up: it may be the cause.
+        A job that costs two devices is given up: it may be the cause. A device with a fault of its
+        own, such as a full disk, is dropped, and that does not count.
 
         Raises
         ------
@@ -180,6 +181,9 @@ class DevicePool:
         while lost < _PATIENCE:
             with self._taken() as device:
                 outcome = self._attempt(device, job)
+                if outcome is not None and outcome.fault is not None:
+                    self._fleet.drop(device, outcome.fault)
+                    continue
             if outcome is not None:
                 return outcome
             lost += device not in self._fleet.devices

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from costlib.errors import MeasureError, TargetError
+from costlib.errors import MeasureError
 from costlib.hardware import Hardware
 from costlib.measure.building import Building
 from costlib.measure.client import MeasureServer
@@ -24,6 +24,8 @@ from costlib.measure.config import (
     Outcome,
     RunJob,
 )
+from costlib.measure.device_here import check_device
+from costlib.measure.known_good import believable, confirmed
 from costlib.measure.measurement import DOUBTFUL, Candidate, Measurement
 from costlib.schema import CanaryTimes, Status
 from costlib.tvm_compat.api import argument_shapes, entry_argument_shapes, module_to_json
@@ -72,7 +74,7 @@ class Measurer(AbstractContextManager["Measurer"]):
         self.config = config or MeasureConfig()
         self.devices = devices
         if hardware.kind != "cpu" and devices is None:
-            _check_device(hardware, self.config)
+            check_device(hardware, self.config)
         self.server = MeasureServer(hardware.target if devices is None else Hardware.local().target)
         self.reference = reference or self._calibrate()
         self._built = 0
@@ -123,10 +125,17 @@ class Measurer(AbstractContextManager["Measurer"]):
                     best_s = min(best_s or measurement.latency_s, measurement.latency_s)
                 return measurement
 
-            if self.devices is None:
-                return [finish(number) for number in range(len(candidates))]
-            with ThreadPoolExecutor(self.devices.gather() or 1) as threads:
-                return list(threads.map(finish, range(len(candidates))))
+            finished: list[Measurement] = []
+            try:
+                if self.devices is None:
+                    finished.extend(map(finish, range(len(candidates))))
+                else:
+                    with ThreadPoolExecutor(self.devices.gather() or 1) as threads:
+                        finished.extend(threads.map(finish, range(len(candidates))))
+            except MeasureError as error:
+                error.finished = believable(finished)
+                raise
+            return confirmed(self, finished)
 
         return Building(self._builder, build, run)
 
@@ -265,20 +274,3 @@ def _slow_down(outcome: Outcome, latency_s: float) -> float:
     """By which factor a run was corrected."""
     assert outcome.timing is not None
     return min(outcome.timing.run_secs) / latency_s
-
-
-def _check_device(hardware: Hardware, config: MeasureConfig) -> None:
-    """Raise unless the device is here and can be measured this way."""
-    if hardware.kind != "cuda":
-        raise MeasureError(f"measuring on '{hardware.kind}' is not possible; use cpu or cuda")
-    try:
-        here = Hardware.local_cuda()
-    except TargetError as error:
-        raise MeasureError(str(error)) from None
-    if here.hardware_id != hardware.hardware_id:
-        raise MeasureError(
-            f"{hardware.hardware_id} is not the GPU that is here, {here.hardware_id}; "
-            "measure on that, `--target cuda`"
-        )
-    if config.flush_cache:
-        raise MeasureError("flush_cache empties CPU caches; leave it off on a GPU")

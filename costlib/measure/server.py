@@ -1,7 +1,8 @@
 """The fork server: a small single-threaded process that has TVM loaded, and nothing else.
 
 Each job runs in a child forked from it, with a time limit and a memory limit, so that a
-program which crashes, hangs or eats memory costs one record. Forking from the caller
+program which crashes, hangs or eats memory costs one record. What is certainly a fault of the
+machine is told apart (:mod:`costlib.measure.faults`). Forking from the caller
 would be faster to write and deadlocks: a process that has used TVM's threads, or a GPU, cannot be
 forked safely, and this one never uses them. Builds run on all cores; a run waits until it is alone.
 
@@ -24,14 +25,14 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Annotated, Any
+from typing import IO, Annotated, Any
 
-import psutil
 from pydantic import Field, TypeAdapter
 
-from costlib.errors import quoted
+from costlib.errors import CostlibError, quoted
 from costlib.hardware import make_target
 from costlib.measure import jobs
 from costlib.measure.canary import Canary, build_canary
@@ -45,10 +46,13 @@ from costlib.measure.config import (
     RunJob,
     Timing,
 )
+from costlib.measure.faults import fault_in, fault_of, is_out_of_memory
+from costlib.measure.limits import MemoryLimit
 
 _JOB: TypeAdapter[Job] = TypeAdapter(Annotated[Job, Field(discriminator="kind")])
 _PR_SET_PDEATHSIG = 1
 _MAX_ERROR_CHARS = 300
+_TAIL_BYTES = 4096
 
 
 class _Child:
@@ -66,12 +70,19 @@ class _Child:
         self.deadline = self.started + self.timeout_secs
         self.timed_out = False
         self.output = b""
-        self.pipe, write_end = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:
-            os.close(self.pipe)
-            _run_in_child(job, work, memory_bytes, write_end)
-        os.close(write_end)
+        with ExitStack() as stack:  # Of what is open already if there are too few descriptors.
+            self.stderr = stack.enter_context(os.fdopen(os.memfd_create("stderr"), "w+b"))
+            self.pipe, write_end = os.pipe()
+            stack.callback(os.close, self.pipe)
+            try:
+                self.pid = os.fork()
+                if self.pid == 0:
+                    os.close(self.pipe)
+                    os.dup2(self.stderr.fileno(), 2)
+                    _run_in_child(job, work, memory_bytes, write_end)
+            finally:
+                os.close(write_end)
+            stack.pop_all()
 
     def kill(self) -> None:
         self.timed_out = True
@@ -80,6 +91,8 @@ class _Child:
     def reap(self) -> Outcome:
         os.close(self.pipe)
         _, status = os.waitpid(self.pid, 0)
+        with self.stderr:
+            last_words = _tail(self.stderr)
         elapsed_secs = time.monotonic() - self.started
         if self.timed_out:
             error = f"killed after {self.timeout_secs:g} s"
@@ -87,7 +100,8 @@ class _Child:
         if not self.output:
             code = os.waitstatus_to_exitcode(status)
             cause = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-            return Outcome(error=f"crashed ({cause})", elapsed_secs=elapsed_secs)
+            error = f"crashed ({cause})"
+            return Outcome(error=error, fault=fault_in(last_words), elapsed_secs=elapsed_secs)
         reply = Outcome.model_validate_json(self.output)
         return reply.model_copy(update={"elapsed_secs": elapsed_secs})
 
@@ -96,24 +110,41 @@ def _run_in_child(
     job: Job, work: Callable[[Job], Timing | None], memory_bytes: int | None, write_end: int
 ) -> None:
     """Do the work and leave; never returns to the server's loop."""
+    limit = None
     try:
         _die_with_parent()
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         if memory_bytes is not None:
-            limit = psutil.Process().memory_info().vms + memory_bytes
-            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+            limit = MemoryLimit.of_child(memory_bytes)
+            limit.impose()
         outcome = Outcome(timing=work(job))
-    except MemoryError:
-        known = "" if memory_bytes is None else f" (limit {memory_bytes >> 20} MiB)"
-        outcome = Outcome(error=f"out of memory{known}")
     except BaseException as error:
-        text = f"{type(error).__name__}: {quoted(error)}"
-        outcome = Outcome(error=text[:_MAX_ERROR_CHARS])
+        outcome = _failure(error, memory_bytes, limit)
     try:
         with os.fdopen(write_end, "wb") as pipe:
             pipe.write(outcome.model_dump_json().encode())
     finally:
         os._exit(0)
+
+
+def _failure(error: BaseException, memory_bytes: int | None, limit: MemoryLimit | None) -> Outcome:
+    """Return what an error in a child comes to: a fault of the machine, or of the program."""
+    text = f"{type(error).__name__}: {quoted(error)}"
+    if isinstance(error, MemoryError):
+        known = "" if memory_bytes is None else f" (limit {memory_bytes >> 20} MiB)"
+        text = f"out of memory{known}"
+    fault = fault_of(error)
+    if limit is not None and not limit.is_ours and is_out_of_memory(error):
+        fault = (
+            f"out of memory: `ulimit -v` allows {limit.bytes >> 20} MiB of address space, less "
+            f"than TVM and the {(memory_bytes or 0) >> 20} MiB that a program may take; raise it"
+        )
+    return Outcome(error=text[:_MAX_ERROR_CHARS], fault=fault)
+
+
+def _tail(file: IO[bytes]) -> str:
+    file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+    return file.read().decode(errors="replace")
 
 
 def caller() -> tuple[Connection, list[str]]:
@@ -184,7 +215,12 @@ class _Server:
     def _start_children(self) -> None:
         while self.waiting and self._may_start(self.waiting[0][1]):
             index, job = self.waiting.popleft()
-            child = _Child(index, job, self._work, self._memory_limit(job))
+            try:
+                child = _Child(index, job, self._work, self._memory_limit(job))
+            except OSError as error:
+                text = quoted(error)
+                self._reply(index, Outcome(error=text, fault=fault_of(error) or text))
+                continue
             self.children[child.pipe] = child
             self.selector.register(child.pipe, selectors.EVENT_READ)
 
@@ -209,8 +245,10 @@ class _Server:
         if not data:
             self.selector.unregister(child.pipe)
             del self.children[child.pipe]
-            reply = [child.index, child.reap().model_dump()]
-            self.connection.send_bytes(json.dumps(reply).encode())
+            self._reply(child.index, child.reap())
+
+    def _reply(self, index: int, outcome: Outcome) -> None:
+        self.connection.send_bytes(json.dumps([index, outcome.model_dump()]).encode())
 
     def _work(self, job: Job) -> Timing | None:
         """Do a job; called in the child, the only place where a GPU is ever initialised."""
@@ -231,7 +269,11 @@ class _Server:
 def main() -> None:
     """Serve on the socket named on the command line."""
     connection, (target,) = caller()
-    _Server(connection, json.loads(target)).serve()
+    try:
+        server = _Server(connection, json.loads(target))
+    except CostlibError as error:
+        sys.exit(str(error))
+    server.serve()
 
 
 if __name__ == "__main__":

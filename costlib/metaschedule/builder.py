@@ -8,6 +8,7 @@ from typing import Any
 
 from costlib.hardware import Hardware
 from costlib.measure.config import MeasureConfig
+from costlib.measure.known_good import check_machine
 from costlib.measure.measurer import Measurer
 from costlib.schema import CanaryTimes
 from costlib.tvm_compat import ms
@@ -43,11 +44,20 @@ class Builder(ms.builder.PyBuilder):  # type: ignore[misc]
         self._numbers = itertools.count()
 
     def build(self, build_inputs: list[Any]) -> list[Any]:
-        """Compile each input in a process of its own."""
+        """Compile each input in a process of its own.
+
+        Raises
+        ------
+        MeasureError
+            The machine is at fault for what failed; TVM passes it on as a ``RuntimeError``.
+        """
         jobs = [self.measurer.build_job(item.mod, self._artifact()) for item in build_inputs]
+        outcomes = self.measurer.server.work(jobs)
+        if outcomes and all(outcome.error is not None for outcome in outcomes):
+            check_machine(self.measurer)
         return [
             ms.builder.BuilderResult(None if outcome.error else job.path, outcome.error)
-            for job, outcome in zip(jobs, self.measurer.server.work(jobs), strict=True)
+            for job, outcome in zip(jobs, outcomes, strict=True)
         ]
 
     def close(self) -> None:

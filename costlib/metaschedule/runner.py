@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from costlib.measure.known_good import check_machine
 from costlib.metaschedule.builder import Builder
 from costlib.tvm_compat import ms
 from costlib.tvm_compat.api import derived_object
@@ -28,9 +29,16 @@ class Runner(ms.runner.PyRunner):  # type: ignore[misc]
         self.measurer = builder.measurer
 
     def run(self, runner_inputs: list[Any]) -> list[Any]:
-        """Run the artifacts one after the other."""
+        """Run the artifacts one after the other.
+
+        Raises
+        ------
+        MeasureError
+            The machine is at fault for what failed; TVM passes it on as a ``RuntimeError``.
+        """
         best_s: float | None = None
         futures = []
+        failed = 0
         for item in runner_inputs:
             arguments = tuple(
                 (str(info.dtype), tuple(int(n) for n in info.shape)) for info in item.args_info
@@ -40,10 +48,13 @@ class Runner(ms.runner.PyRunner):  # type: ignore[misc]
             )
             if outcome.timing is None or latency_s is None:
                 futures.append(_Done(ms.runner.RunnerResult(None, outcome.error)))
+                failed += 1
                 continue
             if not outcome.timing.raced:
                 best_s = min(best_s or latency_s, latency_s)
             futures.append(_Done(ms.runner.RunnerResult([latency_s], None)))
+        if failed and failed == len(runner_inputs):
+            check_machine(self.measurer)
         return futures
 
 

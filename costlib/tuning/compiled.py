@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from costlib.errors import CostlibError, InputError, UnsupportedModelError, quoted
+from costlib.errors import (
+    CostlibError,
+    InputError,
+    StorageError,
+    UnsupportedModelError,
+    quoted,
+)
 from costlib.files import storage_errors
 from costlib.hardware import Hardware
+from costlib.measure.faults import fault_in
 from costlib.tvm_compat import relax, tvm
-from costlib.tvm_compat.api import compile_network
+from costlib.tvm_compat.api import compile_network, object_bytes
+from costlib.tvm_compat.link import export_network
 from costlib.tvm_compat.quiet import stderr_silenced
 from costlib.workloads.interface import signature_of, state_of
 from costlib.workloads.signature import Signature, TensorSpec
@@ -47,6 +57,7 @@ class CompiledNetwork:
         self.machine = relax.VirtualMachine(module, tvm.cpu())
         self.signature: Signature | None = signature_of(self.machine)
         self._state: list[Any] = []
+        self._object_bytes = 0
         self.reset()
 
     @classmethod
@@ -68,11 +79,13 @@ class CompiledNetwork:
             TVM cannot compile it.
         """
         try:
-            return cls(compile_network(prepared, hardware.tvm_target(), database))
+            network = cls(compile_network(prepared, hardware.tvm_target(), database))
         except (CostlibError, OSError, MemoryError):
             raise
         except Exception as error:
             raise UnsupportedModelError(f"TVM cannot compile it: {quoted(error)}") from None
+        network._object_bytes = object_bytes(prepared)
+        return network
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -92,9 +105,37 @@ class CompiledNetwork:
             raise InputError(f"{path} is no compiled network: {reason}") from None
 
     def save(self, path: str | Path) -> None:
-        """Write a shared library."""
-        with storage_errors(Path(path)), stderr_silenced():
-            self._module.export_library(str(path))
+        """Write a shared library.
+
+        Raises
+        ------
+        EnvironmentMismatchError
+            No compiler is installed.
+        StorageError
+            It cannot be written, or what it is linked from.
+        """
+        path = Path(path)
+        with storage_errors(path):
+            self._check_room(path)
+            try:
+                with stderr_silenced():
+                    export_network(self._module, path)
+            except RuntimeError as error:
+                fault = fault_in(str(error))
+                if fault is None:
+                    raise
+                raise StorageError(f"cannot write {path}: {fault}") from error
+
+    def _check_room(self, path: Path) -> None:
+        """Raise before LLVM ends the process because it cannot write an object file."""
+        folder = tempfile.gettempdir()
+        free = shutil.disk_usage(folder).free
+        if free < self._object_bytes:
+            raise StorageError(
+                f"cannot write {path}: its object files take about {self._object_bytes >> 10} KiB "
+                f"and {folder} has {free >> 10} left; free some space there, or set TMPDIR to a "
+                "folder that has it"
+            )
 
     def reset(self) -> None:
         """Forget what earlier calls left behind."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
+from costlib.errors import MeasureError
 from costlib.hardware import Hardware
 from costlib.hub.bundle import Bundle
 from costlib.hub.priors import PriorBank
@@ -168,26 +169,36 @@ class TuningRun:
         return "all trials were spent"
 
     def _measured(self, plan: Plan, trials: int, min_gain: float) -> tuple[Batch, Plan | None]:
-        """Measure a batch and learn from it; the next one is planned while it is built."""
+        """Measure a batch and learn from it; the next one is planned while it is built.
+
+        Of a batch that the machine fails at, what was measured before is kept.
+        """
         search = self.searches[plan.task]
         search.begin(plan.proposals)
         began = time.perf_counter()
         with self._device.begin(search.task, [p.candidate for p in plan.proposals]) as building:
             following = self._planner.ahead(plan, trials, trials - self.measured, min_gain)
             planned = time.perf_counter()
-            measurements = building.run(search.best_s)
+            failure = None
+            try:
+                measurements = building.run(search.best_s)
+            except MeasureError as error:
+                measurements, failure = list(error.finished), error
         measured = time.perf_counter()
         waited = max(0.0, planned - building.built_at)
         record = Record(
             search.task.workload_id,
             measurements,
-            [proposal.origin for proposal in plan.proposals],
+            [proposal.origin for proposal in plan.proposals[: len(measurements)]],
             plan.refused,
             plan.search_s + waited,
             measured - began - waited,
             self._earlier_s + measured - self._began,
         )
-        self._trials.append(record)
+        if measurements:
+            self._trials.append(record)
+        if failure is not None:
+            raise failure
         batch = self._observed(plan.task, plan.proposals, record)
         learning_s = time.perf_counter() - measured
         return batch._replace(search_s=batch.search_s + learning_s), following

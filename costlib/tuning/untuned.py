@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from costlib.hardware import Hardware
+from costlib.measure.known_good import check_machine
 from costlib.measure.measurer import Measurer
 from costlib.workloads.task import Task
 
@@ -14,16 +15,25 @@ _OPERATIONS_PER_LANE_S = 8e9
 
 
 def untuned_latencies(tasks: Sequence[Task], measurer: Measurer) -> list[float | None]:
-    """Return the latency of each unscheduled program in seconds; ``None`` if it does not run."""
+    """Return the latency of each unscheduled program in seconds; ``None`` if it does not run.
+
+    Raises
+    ------
+    MeasureError
+        The machine is at fault for what does not run.
+    """
     paths = [measurer.server.folder / f"untuned-{i}.so" for i in range(len(tasks))]
     builds = [
         measurer.build_job(t.mod, p, keep_layout=True) for t, p in zip(tasks, paths, strict=True)
     ]
     measurer.server.work(builds)
-    return [
+    latencies_s = [
         measurer.run_library(path, task.arguments)[1]
         for task, path in zip(tasks, paths, strict=True)
     ]
+    if None in latencies_s:
+        check_machine(measurer)
+    return latencies_s
 
 
 def worth_tuning(

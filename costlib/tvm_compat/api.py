@@ -19,6 +19,9 @@ from costlib.tvm_compat.link import link_shared
 derived_object = tvm.ir.utils.derived_object
 """Makes a Python subclass of a MetaSchedule ``Py...`` class usable from C++."""
 
+_CODE_BYTES = 32 << 10
+"""Of a function."""
+
 
 def estimate_flops(mod: Any) -> float:
     """Count the floating-point operations of an unscheduled module; 0 if TVM cannot."""
@@ -174,6 +177,20 @@ def compile_network(prepared: Any, target: Any, database: Any | None) -> Any:
             ]
             prepared = tvm.transform.Sequential(layout)(prepared)
         return tvm.compile(prepared, target=target)
+
+
+def object_bytes(prepared: Any) -> int:
+    """Return how large the object files of a Relax module become: its constants, and some code."""
+    sizes: list[int] = []
+
+    def visit(node: Any) -> None:
+        if isinstance(node, tvm.ir.GenericConst):
+            sizes.append(int(node.value.numpy().nbytes))
+
+    for function in prepared.functions.values():
+        if isinstance(function, relax.Function):
+            relax.analysis.post_order_visit(function, visit)
+    return sum(sizes) + _CODE_BYTES * len(prepared.functions)
 
 
 @contextlib.contextmanager

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from costlib.errors import EnvironmentMismatchError
 
@@ -30,8 +32,26 @@ def link_shared(output: str | Path, objects: Sequence[str | Path]) -> None:
     command = [linker, "-shared", "-o", str(output), *map(str, objects)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        words = "no message" if done.returncode > 0 else signal.Signals(-done.returncode).name
+        reason = (done.stderr.strip().splitlines() or [words])[-1]
         raise RuntimeError(f"linking failed: {reason}")
+
+
+def export_network(module: Any, path: Path) -> None:
+    """Write a compiled Relax module as a shared library, which takes a whole compiler to link.
+
+    Raises
+    ------
+    EnvironmentMismatchError
+        No compiler is installed.
+    RuntimeError
+        The compiler does not link it.
+    """
+    from tvm.support import cc
+
+    if cc.get_cc() is None:
+        raise EnvironmentMismatchError("no C++ compiler found; install g++ or clang")
+    module.export_library(str(path))
 
 
 def is_linked(path: Path) -> bool:

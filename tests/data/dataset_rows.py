@@ -77,6 +77,7 @@ def measurement(number: int, workload_id: str = WORKLOAD_ID, **changes: Any) -> 
 def failed(number: int, **changes: Any) -> dict[str, Any]:
     return measurement(
         number,
+        changes.pop("workload_id", WORKLOAD_ID),
         **{
             "status": "build_error",
             "latency_s": None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import itertools
 import json
@@ -101,19 +102,24 @@ LIE = Timing(run_secs=(1e-9,), canary_compute=(1.0,), canary_memory=(1e-3,), rac
 
 
 def simulated(
-    hardware: Hardware, timing: Timing = HONEST, wait_secs: float = 0.0
+    hardware: Hardware, timing: Timing | None = HONEST, wait_secs: float = 0.0
 ) -> Callable[[], None]:
-    """A device that gives the same answer to every run, and honest canaries alone."""
+    """A device that gives the same answer to every run, and honest canaries alone.
+
+    One without a timing has a full disk.
+    """
     return functools.partial(_simulate, hardware, timing, wait_secs)
 
 
-def _simulate(hardware: Hardware, timing: Timing, wait_secs: float) -> None:
+def _simulate(hardware: Hardware, timing: Timing | None, wait_secs: float) -> None:
     described = Description(device_id=uuid.uuid4().hex, hardware=hardware, triple="x86_64-linux")
     text = described.model_dump_json()
 
     def work(job: str) -> str:
         runs = json.loads(job)["kind"] == "run"
         time.sleep(wait_secs if runs else 0)
+        if runs and timing is None:
+            return Outcome(error="no room", fault="no space left").model_dump_json()
         return Outcome(timing=timing if runs else HONEST).model_dump_json()
 
     rpc.offer(DESCRIBE, lambda _: text)
@@ -247,6 +253,38 @@ def test_without_any_device_left_it_ends_with_one_line(
         kill(only)
         with pytest.raises(MeasureError, match=r"no device of .* is left \(it is gone\)"):
             pool.run(CanaryJob(samples=1))
+
+
+def test_devices_with_a_fault_are_dropped_and_their_jobs_are_not(
+    tracker: Tracker, start: Start, hardware: Hardware, tmp_path: Path
+) -> None:
+    start(*[simulated(hardware, None)] * 3)
+    library = tmp_path / "a.so"
+    library.touch()
+    job = RunJob(path=str(library), arguments=(), config=QUICK)
+    with Fleet(tracker) as fleet:
+        with pytest.raises(MeasureError, match=r"no device of .* is left \(no space left\)"):
+            fleet.pool(hardware).run(job)
+        assert len(fleet.dropped) == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "is_fault"),
+    [
+        (MeasureError("it died twice"), True),
+        (OSError(errno.ENOSPC, "full"), True),
+        (ValueError("no such file was sent"), False),
+    ],
+)
+def test_a_device_tells_its_faults_from_the_jobs(error: Exception, is_fault: bool) -> None:
+    class Server:
+        def work(self, jobs: Any) -> Any:
+            raise error
+
+    text = device_module._work(Server, CanaryJob(samples=1).model_dump_json())
+    outcome = Outcome.model_validate_json(text)
+    assert outcome.error is not None
+    assert (outcome.fault is not None) == is_fault
 
 
 def test_a_job_that_costs_devices_is_given_up(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from costlib.hardware import Hardware
 from costlib.measure.config import MeasureConfig, Outcome, Timing
 from costlib.measure.measurement import Candidate
 from costlib.measure.measurer import Measurer
-from costlib.schema import Status
+from costlib.schema import CONFIRMED, Status
 from costlib.space.design_space import DesignSpace
 from costlib.tvm_compat import tvm
 from costlib.workloads import Task
@@ -106,6 +107,45 @@ def main(
     assert measurement.status is Status.WRONG_OUTPUT
     assert measurement.latency_s is None
     assert "differs" in str(measurement.error)
+
+
+def test_a_batch_that_fails_with_the_machine(hardware: Hardware, matmul: Task) -> None:
+    """No error number tells that the folder is gone, but a good program fails in it, too."""
+    with Measurer(hardware, CONFIG) as measurer:
+        folder = measurer.server.folder
+        folder.rename(folder.with_name("elsewhere"))
+        with pytest.raises(MeasureError, match="not even one that is known to be good"):
+            measurer.measure(matmul, candidates(matmul, 2))
+        folder.with_name("elsewhere").rename(folder)
+        assert measurer.measure(matmul, candidates(matmul, 1))[0].status is Status.OK
+
+
+def test_a_batch_that_fails_by_itself(hardware: Hardware, matmul: Task) -> None:
+    hasty = CONFIG.model_copy(update={"build_timeout_secs": 0.001})
+    with Measurer(hardware, hasty) as measurer:
+        drawn = candidates(matmul, 2)
+        found = measurer.measure(matmul, [*drawn, Candidate(drawn[0].program, None)])
+    assert [m.status for m in found] == [*2 * [Status.BUILD_TIMEOUT], Status.INVALID]
+    assert [str(m.error).endswith(CONFIRMED) for m in found] == [True, True, False]
+
+
+def test_what_was_measured_before_the_machine_failed(
+    measurer: Measurer, matmul: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, runs = measurer.run_library, iter([True, False])
+
+    def run_library(*arguments: Any) -> tuple[Outcome, float | None]:
+        ran = next(runs, None)
+        if ran is None:
+            raise MeasureError("the disk is full")
+        return real(*arguments) if ran else (Outcome(error="crashed"), None)
+
+    monkeypatch.setattr(measurer, "run_library", run_library)
+    drawn = candidates(matmul, 3)
+    with pytest.raises(MeasureError) as raised:
+        measurer.measure(matmul, drawn)
+    (kept,) = raised.value.finished
+    assert kept.program == drawn[0].program, "the second one may have failed for the same reason"
 
 
 def test_flushing_caches_calls_a_program_once_a_repeat(hardware: Hardware, matmul: Task) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
+
+import pytest
+from limited import limited
 
 from costlib.hardware import Hardware
 from costlib.hub import Bundle
@@ -61,6 +65,22 @@ def test_in_tune_relax(hardware: Hardware, bundle: Bundle, tmp_path: Path) -> No
             seed=0,
         )
     assert len(database.get_all_tuning_records()) == 2
+
+
+def test_a_machine_that_fails(hardware: Hardware, matmul: Task) -> None:
+    builder = Builder(hardware, QUICK)
+    with builder.measurer as measurer:
+        item = ms.builder.BuilderInput(matmul.mod, matmul.tvm_target())
+        result = builder.build([item])[0]
+        no_room = limited(measurer.server.pid, resource.RLIMIT_FSIZE, 1 << 10)
+        with no_room, pytest.raises(RuntimeError, match="ulimit -f"):
+            builder.build([item])
+        folder = measurer.server.folder
+        folder.rename(folder.with_name("elsewhere"))
+        item = ms.runner.RunnerInput(result.artifact_path, "llvm", [])
+        with pytest.raises(RuntimeError, match="known to be good"):
+            Runner(builder).run([item])
+        folder.with_name("elsewhere").rename(folder)
 
 
 def test_failed_build_and_run(hardware: Hardware, matmul: Task) -> None:

@@ -1,0 +1,24 @@
+"""Whether the GPU that is to be measured on is the one of this machine."""
+
+from __future__ import annotations
+
+from costlib.errors import MeasureError, TargetError
+from costlib.hardware import Hardware
+from costlib.measure.config import MeasureConfig
+
+
+def check_device(hardware: Hardware, config: MeasureConfig) -> None:
+    """Raise unless the device is here and can be measured this way."""
+    if hardware.kind != "cuda":
+        raise MeasureError(f"measuring on '{hardware.kind}' is not possible; use cpu or cuda")
+    try:
+        here = Hardware.local_cuda()
+    except TargetError as error:
+        raise MeasureError(str(error)) from None
+    if here.hardware_id != hardware.hardware_id:
+        raise MeasureError(
+            f"{hardware.hardware_id} is not the GPU that is here, {here.hardware_id}; "
+            "measure on that, `--target cuda`"
+        )
+    if config.flush_cache:
+        raise MeasureError("flush_cache empties CPU caches; leave it off on a GPU")
