@@ -20,6 +20,9 @@ from costlib.cli.tasks import tasks
 from costlib.cli.train import evaluate, train
 from costlib.cli.tune import tune
 from costlib.errors import CostlibError, DatasetError, InputError, StorageError
+from costlib.tuning.interrupt import ended_like_ctrl_c
+
+_INTERRUPTED = 130
 
 _log = logging.getLogger("costlib")
 
@@ -69,8 +72,11 @@ def _root(
 def run() -> int:
     """Run the command line and return its exit code."""
     try:
-        app()
+        with ended_like_ctrl_c():
+            app()
     except SystemExit as stop:
+        if stop.code == _INTERRUPTED:
+            typer.echo("costlib: interrupted; what was finished until then is kept", err=True)
         return stop.code if isinstance(stop.code, int) else 0
     except CostlibError as error:
         return _fail(" ".join(str(error).split()), error.exit_code)

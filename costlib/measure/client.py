@@ -6,15 +6,14 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from multiprocessing.connection import Connection, Pipe
-from pathlib import Path
 from typing import Any
 
 from costlib.errors import MeasureError
 from costlib.measure.config import Job, Outcome
+from costlib.scratch import ScratchFolder
 
 _START_SECS = 120
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -57,8 +56,8 @@ class MeasureServer(AbstractContextManager["MeasureServer"]):
 
     def __init__(self, target: dict[str, Any]) -> None:
         self.target = target
-        self._temporary = tempfile.TemporaryDirectory(prefix="costlib-")
-        self.folder = Path(self._temporary.name)
+        self._scratch = ScratchFolder()
+        self.folder = self._scratch.path
         self._start()
 
     def __exit__(self, *_: object) -> None:
@@ -73,7 +72,7 @@ class MeasureServer(AbstractContextManager["MeasureServer"]):
         """Stop the server and remove its libraries."""
         self._connection.close()
         self._process.wait()
-        self._temporary.cleanup()
+        self._scratch.close()
 
     def work(self, jobs: Sequence[Job]) -> list[Outcome]:
         """Do all jobs and return their outcomes in the same order.

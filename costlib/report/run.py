@@ -24,8 +24,8 @@ from costlib.space.program import Program
 from costlib.training.batches import assemble, workload_rows
 from costlib.training.metrics import pairwise_accuracy, rank_correlation
 from costlib.tuning.result import NetworkResult, TaskResult, TuneResult
+from costlib.tuning.session import RESULT
 from costlib.tuning.trials import TRIALS
-from costlib.tuning.tune import RESULT
 from costlib.tvm_compat.api import schedule_steps
 
 _SCRIPTS = 5

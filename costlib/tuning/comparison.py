@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from costlib.frozen import Frozen
 from costlib.measure.config import NetworkJob
 from costlib.measure.jobs import fastest_call
 from costlib.measure.measurer import Measurer
+from costlib.scratch import ScratchFolder
 from costlib.workloads import Network, TorchReference
 from costlib.workloads.agreement import OutputAgreement
 
@@ -79,8 +79,8 @@ def compare(
     """
     reference = network.reference
     turns: dict[str, list[float]] = {"untuned": [], "tuned": [], "pytorch": []}
-    with tempfile.TemporaryDirectory(prefix="costlib-") as name:
-        file = Path(name) / "inputs"
+    with ScratchFolder() as folder:
+        file = folder / "inputs"
         save_arrays(file, [*inputs, *network.state])
         for _ in range(_TURNS):
             for label, library in (("untuned", untuned), ("tuned", tuned)):

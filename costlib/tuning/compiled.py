@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from costlib.errors import InputError
-from costlib.files import storage_errors
+from costlib.errors import InputError, StorageError
+from costlib.files import storage_errors, write_file
 from costlib.hardware import Hardware
+from costlib.scratch import ScratchFolder
 from costlib.tvm_compat import relax, tvm
 from costlib.tvm_compat.api import compile_network
 from costlib.tvm_compat.quiet import stderr_silenced
 from costlib.workloads.interface import signature_of, state_of
 from costlib.workloads.signature import Signature, TensorSpec
+
+_SPACE_BYTES = 64 << 20
+"""Free space without which nothing is compiled: LLVM ends the process where it finds none."""
 
 
 class CompiledNetwork:
@@ -80,9 +86,27 @@ class CompiledNetwork:
             raise InputError(f"{path} is no compiled network: {reason}") from None
 
     def save(self, path: str | Path) -> None:
-        """Write a shared library."""
-        with storage_errors(Path(path)), stderr_silenced():
-            self._module.export_library(str(path))
+        """Write a shared library, in one step.
+
+        Raises
+        ------
+        StorageError
+            It could not be linked or written; what was there before still is.
+        """
+        path = Path(path)
+        with storage_errors(path), ScratchFolder() as folder:
+            if shutil.disk_usage(folder).free < _SPACE_BYTES:
+                raise OSError(errno.ENOSPC, f"no space left for linking in {folder.parent}")
+            library = folder / path.name
+            try:
+                with stderr_silenced():
+                    self._module.export_library(str(library), workspace_dir=str(folder))
+            except (RuntimeError, ValueError) as error:
+                raise StorageError(
+                    f"cannot write {path}: linking it failed ({_said_by_linker(error)}); "
+                    "see to it, then go on with --resume: what was measured is kept"
+                ) from None
+            write_file(path, library.read_bytes())
 
     def reset(self) -> None:
         """Forget what earlier calls left behind."""
@@ -116,6 +140,12 @@ class CompiledNetwork:
     def _outputs(self, tensors: Sequence[Any]) -> list[Any]:
         outputs = self._machine["main"](*tensors)
         return [outputs] if hasattr(outputs, "numpy") else list(outputs)
+
+
+def _said_by_linker(error: Exception) -> str:
+    """Return the line that tells most: the last one before TVM quotes the command."""
+    said = str(error).partition("Command line:")[0].strip().splitlines()
+    return said[-1].strip() if said else type(error).__name__
 
 
 def _is_torch(value: Any) -> bool:
