@@ -9,7 +9,7 @@ import fcntl
 import os
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -51,6 +51,48 @@ def refuse_others(folder: Path, kind: str) -> None:
         raise InputError(f"{folder} holds {found}; choose another folder")
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; choose a folder")
+
+
+def check_free(
+    folder: Path,
+    kind: str,
+    *,
+    replace: bool = False,
+    replaceable: Collection[str] = ("a dataset", "a bundle"),
+    error: type[InputError] = InputError,
+) -> None:
+    """Refuse a folder that holds anything, and one that cannot be written.
+
+    Parameters
+    ----------
+    folder
+        It may not exist.
+    kind
+        What is to go there, such as ``"bundle"``.
+    replace
+        Whether it may take the place of what is there.
+    replaceable
+        The kinds that it may take the place of; nothing else is ever to be lost.
+    error
+        What is raised.
+
+    Raises
+    ------
+    InputError
+        Something is there.
+    StorageError
+        The folder cannot be written.
+    """
+    found = kind_at(folder)
+    if found in replaceable:
+        if not replace:
+            raise error(
+                f"{folder} holds {found} already; --replace puts the new one in its place, "
+                "or choose another folder"
+            )
+    elif found is not None or folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+        raise error(f"{folder} exists and is no {kind}; choose another folder")
+    check_writable(Path(os.path.realpath(folder)).with_name(".tmp-beside"))
 
 
 def check_writable(path: Path) -> None:

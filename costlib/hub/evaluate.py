@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from costlib.data.completeness import check_complete
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
 from costlib.hub.bundle import Bundle
@@ -36,8 +37,9 @@ def evaluate(
     Raises
     ------
     DatasetError
-        All tasks of the dataset were trained on, or held-out ones were.
+        All tasks of the dataset were trained on, or held-out ones were; or it is incomplete.
     """
+    check_complete(dataset)
     if everything:
         return evaluate_model(bundle.model, dataset)
     trained = set(bundle.manifest.trained_on.trained)

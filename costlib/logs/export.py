@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import polars as pl
 
+from costlib.data.completeness import check_complete
 from costlib.data.dataset import Dataset
 from costlib.data.parts import hardware_of
 from costlib.errors import InputError, UnknownNameError
@@ -72,11 +73,12 @@ def export_metaschedule(
     Raises
     ------
     InputError
-        There is a database already, or the hardware is unknown.
+        There is a database already, the hardware is unknown, or the dataset is incomplete.
     StorageError
         The database cannot be written.
     """
     out = Path(out)
+    check_complete(dataset)
     known = dataset.hardware()
     if hardware_id is not None and hardware_id not in known:
         raise UnknownNameError("hardware", hardware_id, known)

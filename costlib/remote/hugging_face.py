@@ -22,6 +22,8 @@ from costlib.remote.place import Entry, Place, link_file
 class HuggingFacePlace(Place):
     """A repository. Between two calls of :meth:`entries`, it is seen as of one commit."""
 
+    keeps_history = True
+
     def __init__(self, url: str, repo_type: str) -> None:
         super().__init__(url)
         self._name = url.removeprefix(HF).removeprefix(f"{repo_type}s/").rstrip("/")

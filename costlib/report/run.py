@@ -10,6 +10,8 @@ import numpy as np
 import polars as pl
 from pydantic import ValidationError
 
+from costlib.data.borrowing import borrowed
+from costlib.data.completeness import check_complete
 from costlib.data.dataset import Dataset
 from costlib.data.task_tables import task_of
 from costlib.errors import CostlibError, InputError
@@ -46,9 +48,12 @@ def run_report(folder: Path, against: Path | None = None) -> Page:
     ------
     InputError
         It holds no finished run.
+    DatasetError
+        What it measured is incomplete.
     """
     result = read_result(folder)
     dataset = Dataset.open(folder / TRIALS)
+    check_complete(dataset)
     trials = with_progress(dataset.scan().filter(hardware=result.hardware_id).collect())
     origins = by_origin(trials).to_dicts()
     tasks = sorted(result.tasks, key=_time_before_s, reverse=True)
@@ -153,7 +158,8 @@ def _predictions(result: TuneResult, dataset: Dataset) -> Section:
     try:
         bundle = load_pretrained(result.bundle)
         model = bundle.statement_model()
-        data = assemble(dataset, hardware=[result.hardware_id])
+        with borrowed(dataset) as copy:
+            data = assemble(copy, hardware=[result.hardware_id])
     except CostlibError as error:
         return Section(title, f"There is nothing to compare: {error}")
     scores = np.asarray(model.predict(data.batch))
