@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from costlib import __version__
-from costlib.cli import dataset
+from costlib.cli import cache, dataset
 from costlib.cli.check import check
 from costlib.cli.collect import collect, refine
 from costlib.cli.generate import generate
@@ -35,6 +35,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(dataset.app, name="dataset")
+app.add_typer(cache.app, name="cache")
 for command in (
     doctor, hardware, tasks, check, collect, serve, import_, export, train, evaluate, models,
     publish, generate, refine, tune, report,

@@ -19,6 +19,7 @@ from costlib.errors import DatasetError, HubError
 from costlib.files import locked, remove_stale, restore_folder, storage_errors
 from costlib.places import check_free
 from costlib.remote.address import cache_folder, is_url, nothing_at, remote_errors
+from costlib.remote.cache import note_address
 from costlib.remote.mirror import Files, mirror
 from costlib.remote.place import Entry, Place, copy_files, open_place
 from costlib.schema import TABLES
@@ -133,6 +134,7 @@ def fetch_dataset(url: str) -> Path:
         if not (copy / MANIFEST).is_file():
             raise
         _log.warning("%s; the copy fetched before is used", error)
+    note_address(copy, url)
     return copy
 
 

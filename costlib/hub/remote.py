@@ -18,6 +18,7 @@ from costlib.hub.bundle import CARD, PARTS, Bundle, holds_bundle
 from costlib.hub.manifest import MANIFEST, parse_manifest, sha256_of
 from costlib.places import check_free
 from costlib.remote.address import cache_folder, is_url, nothing_at, remote_errors
+from costlib.remote.cache import note_address
 from costlib.remote.place import Place, copy_files, fetch_files, link_file, open_place
 
 _REPLACE = "--replace puts this one in its place, or choose another address"
@@ -116,6 +117,7 @@ def fetch(url: str) -> Path:
         if not holds_bundle(copy):
             raise
         _log.warning("%s; the copy fetched before is used", error)
+    note_address(copy, url)
     return copy
 
 
