@@ -19,6 +19,7 @@ from costlib.files import storage_errors
 from costlib.frozen import Frozen
 from costlib.hardware import Hardware
 from costlib.logs.importers.metaschedule import TVM_ERRORS, replay
+from costlib.places import check_writable, refuse_others
 from costlib.schema import Language, Status
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import ENTER_POSTPROC, Program, Sketch, fill_sketch
@@ -73,11 +74,14 @@ def export_metaschedule(
     Raises
     ------
     InputError
-        There is a database already, the hardware is unknown, or the dataset is incomplete.
+        There is a database already or something else of ours, the hardware is unknown, or the
+        dataset is incomplete.
     StorageError
         The database cannot be written.
     """
     out = Path(out)
+    refuse_others(out, "a database")
+    check_writable(out)
     check_complete(dataset)
     known = dataset.hardware()
     if hardware_id is not None and hardware_id not in known:

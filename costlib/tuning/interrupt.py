@@ -24,7 +24,8 @@ STOPPING = "stopping after this batch; again to abort"
 class Interruptible(AbstractContextManager["Interruptible"]):
     """Notes the first Ctrl-C instead of raising ``KeyboardInterrupt``, in the main thread.
 
-    A signal that is ignored, as ``nohup`` has it, stays so.
+    SIGTERM and SIGHUP stay ignored where they are, as ``nohup`` has it. SIGINT does not: scripts
+    start what runs in the background without it.
 
     Parameters
     ----------
@@ -40,7 +41,8 @@ class Interruptible(AbstractContextManager["Interruptible"]):
     def __enter__(self) -> Interruptible:
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
-                if signal.getsignal(number) is not signal.SIG_IGN:
+                is_ignored = signal.getsignal(number) is signal.SIG_IGN
+                if number == signal.SIGINT or not is_ignored:
                     self._before[number] = signal.signal(number, self._note)
         return self
 
