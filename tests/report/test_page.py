@@ -101,7 +101,7 @@ def test_pictures_are_saved_for_papers(tmp_path: Path) -> None:
 
 def test_a_page_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(StorageError, match="not a directory"):
-        save_page(Page("title", "text"), tmp_path / "file" / "page.html")
-    save_page(Page("title", "text"), tmp_path / "new" / "page.html")
+    with pytest.raises(StorageError, match="cannot write"):
+        save_page(page(), tmp_path / "file" / "page.html")
+    save_page(page(), tmp_path / "new" / "page.html")
     assert (tmp_path / "new" / "page.html").is_file()
