@@ -28,7 +28,7 @@ class KeptServer(MeasureServer):
     def close(self) -> None:
         if self._is_idle and self._process.poll() is None:
             _idle[json.dumps(self.target)].append((self._process, self._connection))
-            self._temporary.cleanup()
+            self._scratch.close()
         else:
             super().close()
 

@@ -22,6 +22,8 @@ ORDER = (
     "schema",
     "arrays",
     "files",
+    "places",
+    "scratch",
     "remote",
     "tvm_compat",
     "hardware",

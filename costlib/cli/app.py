@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from costlib import __version__
-from costlib.cli import dataset
+from costlib.cli import cache, dataset
 from costlib.cli.check import check
 from costlib.cli.collect import collect, refine
 from costlib.cli.generate import generate
@@ -21,6 +21,9 @@ from costlib.cli.tasks import tasks
 from costlib.cli.train import evaluate, train
 from costlib.cli.tune import tune
 from costlib.errors import CostlibError, DatasetError, InputError, StorageError
+from costlib.tuning.interrupt import ended_like_ctrl_c
+
+_INTERRUPTED = 130
 
 _log = logging.getLogger("costlib")
 
@@ -33,6 +36,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(dataset.app, name="dataset")
+app.add_typer(cache.app, name="cache")
 for command in (
     doctor, hardware, tasks, check, collect, serve, import_, export, train, evaluate, models,
     publish, generate, refine, tune, report,
@@ -79,8 +83,14 @@ def run() -> int:
     first = [word for word in options if word in _EVERYWHERE]
     rest = [word for word in options if word not in _EVERYWHERE] + words[len(options) :]
     try:
-        return app([*first, *rest], prog_name="costlib", standalone_mode=False) or 0
+        with ended_like_ctrl_c():
+            code = app([*first, *rest], prog_name="costlib", standalone_mode=False) or 0
+            if code == _INTERRUPTED:
+                raise SystemExit(code)
+            return code
     except SystemExit as stop:
+        if stop.code == _INTERRUPTED:
+            typer.echo("costlib: interrupted; what was finished until then is kept", err=True)
         return stop.code if isinstance(stop.code, int) else 0
     except _UsageError as error:
         return _explain(error)

@@ -96,7 +96,16 @@ def merge(
 
 
 @app.command("compact")
-def compact(path: Folder, as_json: Json = False) -> None:
+def compact(
+    path: Folder,
+    drop_duplicates: Annotated[
+        bool,
+        typer.Option(
+            "--drop-duplicates", help="Also keep once what `verify` found to be there twice."
+        ),
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Put few large parts in the place of many small ones; others may read and append meanwhile.
 
     Example: `costlib dataset compact datasets/zoo`
@@ -106,9 +115,10 @@ def compact(path: Folder, as_json: Json = False) -> None:
     from costlib.data.dataset import Dataset
 
     dataset = Dataset.create(Dataset.open(path).path)
-    done = run(dataset)
+    done = run(dataset, drop_duplicates=drop_duplicates)
     write_card(dataset)
-    text = (
+    text = f"{done.dropped:,} repeated rows dropped\n" if drop_duplicates else ""
+    text += (
         f"{path}: {done.parts_before} parts of {done.bytes_before:,} bytes became "
         f"{done.parts_after} of {done.bytes_after:,}"
     )

@@ -59,10 +59,12 @@ def publish(
     what: Annotated[str, typer.Argument(help="A bundle's name or folder, or a dataset's folder.")],
     to: Annotated[
         str,
-        typer.Option(
-            help="`hf://user/name`, `s3://bucket/name` or the like; for a bundle, a folder, too."
-        ),
+        typer.Option(help="`hf://user/name`, `s3://bucket/name` or the like, or a folder."),
     ],
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Take the place of another bundle or dataset there."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Copy a bundle or a dataset to where others can load it from.
@@ -77,8 +79,8 @@ def publish(
 
     if (Path(what) / MANIFEST).is_file():
         kind, use = "dataset", "costlib train"
-        address = publish_dataset(Dataset.open(what), to)
+        address = publish_dataset(Dataset.open(what), to, replace=replace)
     else:
         kind, use = "bundle", "costlib tune NETWORK --pretrained"
-        address = publish_bundle(load_pretrained(what), to)
+        address = publish_bundle(load_pretrained(what), to, replace=replace)
     print_result({kind: address}, as_json, f"published; `{use} {address}` loads it")

@@ -28,9 +28,12 @@ def report(
 
     Example: `costlib report runs/bert_tiny --out bert_tiny.html`
     """
+    from costlib.places import check_writable
     from costlib.report import report as describe
     from costlib.report.page import save_page, save_pictures
 
+    for place in (out, *([] if figures is None else [figures / "curve.png"])):
+        check_writable(place)
     page = describe(target, against)
     save_page(page, out)
     pictures = save_pictures(page, figures) if figures is not None else []

@@ -16,7 +16,7 @@ from costlib.cli.progress import progress_bar
 
 def train(
     dataset: Annotated[str, typer.Argument(help="The dataset's folder or address.")],
-    out: Annotated[Path, typer.Option(help="The bundle's folder; an existing one is replaced.")],
+    out: Annotated[Path, typer.Option(help="The bundle's folder.")],
     model: Annotated[str, typer.Option(help="The kind of model.")] = "gbdt",
     hardware: Annotated[
         list[str] | None, typer.Option(help="Id of a hardware to train for; all if not given.")
@@ -41,6 +41,9 @@ def train(
         str | None,
         typer.Option(help="Train on a Dask cluster: `tcp://host:port`, or `local:N` processes."),
     ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Take the place of a bundle that is there already.")
+    ] = False,
     tensorboard: Events = None,
     seed: Seed = 0,
     as_json: Json = False,
@@ -77,6 +80,7 @@ def train(
                 generator=generator,
                 generator_from=generator_from,
                 cluster=cluster,
+                replace=replace,
                 on_progress=partial(follow, "reading programs"),
             )
         if events is not None:

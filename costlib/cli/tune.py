@@ -89,6 +89,7 @@ def tune(
     from costlib.cli.live import live_tuning
     from costlib.report.curve import draw_curve
     from costlib.tuning.config import TuneConfig
+    from costlib.tuning.session import check_place
     from costlib.tuning.tune import tune as run
 
     config = TuneConfig(
@@ -99,6 +100,7 @@ def tune(
         memory=memory,
         allow_different=allow_different,
     )
+    check_place(out, resume=resume)
     survive_import(sources)
     with (
         chosen_fleet(tracker, key) as fleet,

@@ -22,8 +22,9 @@ from costlib.collecting.planned import collect_plan
 from costlib.data.dataset import Dataset
 from costlib.errors import BundleError, InputError
 from costlib.generator.fit import fit_generator
-from costlib.hub.bundle import Bundle, holds_bundle, save_bundle
+from costlib.hub.bundle import Bundle, check_place, holds_bundle, save_bundle
 from costlib.measure.config import MeasureConfig
+from costlib.places import check_writable
 
 if TYPE_CHECKING:
     from costlib.measure.fleet import Fleet
@@ -95,6 +96,8 @@ def refine(
         The bundle has no generator, or there is no round.
     BundleError
         What is at ``out`` was not made by this.
+    StorageError
+        ``data`` or ``out`` cannot be written.
     """
     if rounds < 1:
         raise InputError(f"{rounds} rounds were asked for; it must be at least 1")
@@ -160,7 +163,9 @@ def _command(
 
 def _earlier(out: Path) -> Bundle | None:
     if not holds_bundle(out):
+        check_place(out)
         return None
+    check_writable(out)
     found = Bundle.load(out)
     if not _rounds(found):
         raise BundleError(f"{out} holds a bundle that was not refined here; choose another folder")
@@ -205,6 +210,7 @@ def _learn(
         hardware=manifest.hardware,
         trained_on=manifest.trained_on,
         metrics=manifest.metrics | {_ROUNDS: number},
+        replace=True,
     )
     shutil.rmtree(checkpoints, ignore_errors=True)
     return refined

@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import polars as pl
 import pyarrow as pa
 
 from costlib.data.dataset import Dataset
+from costlib.data.duplicates import repeated_rows
 from costlib.data.parts import (
     check_part,
     has_other_columns,
@@ -23,6 +25,7 @@ from costlib.data.parts import (
     replaced_parts,
     write_part,
 )
+from costlib.errors import DatasetError
 from costlib.files import locked
 from costlib.frozen import Frozen
 from costlib.schema import TABLES
@@ -49,16 +52,24 @@ class Compaction(Frozen):
         Parts of all tables, those of the held-out tasks included.
     bytes_before, bytes_after
         Their size.
+    dropped
+        Rows that repeated others, and are gone.
     """
 
     parts_before: int
     parts_after: int
     bytes_before: int
     bytes_after: int
+    dropped: int = 0
 
 
-def compact(dataset: Dataset) -> Compaction:
+def compact(dataset: Dataset, *, drop_duplicates: bool = False) -> Compaction:
     """Put few sorted parts in the place of many, and end an interrupted compaction.
+
+    Parameters
+    ----------
+    drop_duplicates
+        Keep once what should be there once, see :mod:`costlib.data.duplicates`.
 
     Raises
     ------
@@ -70,10 +81,13 @@ def compact(dataset: Dataset) -> Compaction:
     held_out = dataset.held_out()
     datasets = [dataset, held_out] if held_out else [dataset]
     before = _sizes(datasets)
+    dropped = 0
     for one in datasets:
         for table in TABLES:
             with locked(one.path / table):
                 for folder in one.folders(table):
+                    if drop_duplicates:
+                        dropped += _drop_duplicates(one, folder, table)
                     _compact_folder(one, folder, table)
     after = _sizes(datasets)
     return Compaction(
@@ -81,6 +95,7 @@ def compact(dataset: Dataset) -> Compaction:
         parts_after=len(after),
         bytes_before=sum(before),
         bytes_after=sum(after),
+        dropped=dropped,
     )
 
 
@@ -106,6 +121,25 @@ def _compact_folder(dataset: Dataset, folder: Path, table: str) -> None:
         names = [part.name for part in group]
         write_part(folder, sort_rows(table, rows), schema, dataset.scratch, replaces=names)
         tidy(dataset, folder)
+
+
+def _drop_duplicates(dataset: Dataset, folder: Path, table: str) -> int:
+    """Put parts without what repeats others in the place of those with it; say how many rows."""
+    tidy(dataset, folder)
+    schema = TABLES[table]
+    found = repeated_rows(list_parts(folder), table)
+    for part, rows in found.items():
+        if has_other_columns(part, schema):
+            raise DatasetError(
+                f"{part} repeats rows, and has columns that would be lost; "
+                "use the costlib that wrote it"
+            )
+        kept = pl.DataFrame(read_part(part, schema)).with_row_index("row")
+        kept = kept.filter(~pl.col("row").is_in(rows)).drop("row")
+        content = kept.to_arrow().cast(schema)
+        write_part(folder, content, schema, dataset.scratch, replaces=[part.name])
+        tidy(dataset, folder)
+    return sum(map(len, found.values()))
 
 
 def tidy(dataset: Dataset, folder: Path) -> None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import polars as pl
 import pyarrow as pa
 
-from costlib.data.checks import may_recur, repeated
+from costlib.data.checks import repeated
 from costlib.data.compact import sort_rows
 from costlib.data.dataset import Dataset
+from costlib.data.duplicates import KEYS
 from costlib.data.parts import hardware_of, read_part
 from costlib.errors import DatasetError
 from costlib.measure.correction import corrected_latency
@@ -18,14 +19,6 @@ from costlib.schema import PARTITIONED, TABLES, CanaryTimes
 
 BATCH_ROWS = 1 << 17
 """Rows that are kept in memory, and written as one part."""
-
-_KEYS = {
-    "measurements": pl.when(may_recur())
-    .then(pl.struct("program_id", "status", "latency_s", "measured_at").hash())
-    .otherwise(pl.col("program_id").hash()),
-    "mutations": pl.struct("parent_id", "direction", "program_id", "model").hash(),
-}
-"""What tells rows of one hardware apart: some programs may occur more than once."""
 
 Wanted = Callable[[str, str | None, pl.DataFrame], pl.DataFrame]
 """From a table, a hardware id (or ``None``) and rows to those of them that are to be copied."""
@@ -100,13 +93,13 @@ def _new_rows(
 ) -> Iterator[pl.DataFrame]:
     known: set[int] = set()
     for frame in _frames([target], table, hardware_id):
-        known.update(frame.select(_KEYS[table]).to_series())
+        known.update(frame.select(KEYS[table]).to_series())
     reference = target.canary(hardware_id)
     for source in sources:
         is_other = source.canary(hardware_id) != reference
         for frame in _frames([source], table, hardware_id):
             rows = wanted(table, hardware_id, frame)
-            new = rows.filter(~repeated(rows.select(_KEYS[table]).to_series(), known))
+            new = rows.filter(~repeated(rows.select(KEYS[table]).to_series(), known))
             if table == "measurements":
                 copied.measurements += len(new)
                 copied.repeated += len(rows) - len(new)

@@ -32,7 +32,15 @@ import pyarrow as pa
 
 from costlib import files
 from costlib.data import parts
-from costlib.data.manifest import MANIFEST, DatasetInfo, HardwareFile, read_hardware, read_info
+from costlib.data.manifest import (
+    MANIFEST,
+    SCRATCH,
+    DatasetInfo,
+    HardwareFile,
+    check_place,
+    read_hardware,
+    read_info,
+)
 from costlib.data.remote import fetch_dataset
 from costlib.errors import DatasetError, UnknownNameError
 from costlib.hardware import Hardware
@@ -40,8 +48,6 @@ from costlib.remote.address import is_url
 from costlib.schema import PARTITIONED, TABLES, CanaryTimes
 
 HELD_OUT_FOLDER = "heldout"
-
-_SCRATCH = ".unfinished"
 
 _KEYS = {
     "workloads": ["workload_id"],
@@ -65,7 +71,7 @@ class Dataset:
     def __init__(self, path: Path, info: DatasetInfo) -> None:
         self.path = path
         self.info = info
-        self.scratch = path / _SCRATCH
+        self.scratch = path / SCRATCH
 
     def __repr__(self) -> str:
         return f"Dataset({str(self.path)!r})"
@@ -78,21 +84,14 @@ class Dataset:
 
         Raises
         ------
-        DatasetError
-            ``path`` is a file or holds something else, or see :meth:`open`.
-        StorageError
-            The dataset cannot be written.
+        DatasetError, StorageError
+            See :func:`costlib.data.manifest.check_place` and :meth:`open`.
         """
         path = Path(path)
-        with files.storage_errors(path):
-            if path.exists() and not path.is_dir():
-                raise DatasetError(f"{path} is a file; choose a folder for the dataset")
-            entries = {entry.name for entry in path.iterdir()} if path.exists() else set()
-        if entries - {_SCRATCH} and MANIFEST not in entries:
-            raise DatasetError(f"{path} is not empty and no dataset; choose another folder")
-        if MANIFEST not in entries:
-            files.write_json(path / MANIFEST, DatasetInfo.new().model_dump(), path / _SCRATCH)
-        files.remove_stale(path / _SCRATCH)
+        check_place(path)
+        if not (path / MANIFEST).exists():
+            files.write_json(path / MANIFEST, DatasetInfo.new().model_dump(), path / SCRATCH)
+        files.remove_stale(path / SCRATCH)
         return cls.open(path)
 
     @classmethod

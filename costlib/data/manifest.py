@@ -1,4 +1,4 @@
-"""The small JSON files of a dataset: its versions, and its hardwares."""
+"""The small JSON files of a dataset: what its folder is known by, versions, hardwares."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ from pydantic import ValidationError
 
 import costlib
 from costlib.errors import DatasetError
+from costlib.files import storage_errors
 from costlib.frozen import Frozen, FrozenStrict
 from costlib.hardware import Hardware
+from costlib.places import check_writable
 from costlib.schema import SCHEMA_VERSION, CanaryTimes
 
 MANIFEST = "dataset.json"
+
+SCRATCH = ".unfinished"
+"""Folder of a dataset for what is not finished yet."""
 
 
 class DatasetInfo(Frozen):
@@ -45,7 +50,7 @@ class DatasetInfo(Frozen):
             schema_version=SCHEMA_VERSION,
             costlib_version=costlib.__version__,
             tvm_version=_tvm_version(),
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            created=datetime.now(UTC).isoformat(timespec="microseconds"),
         )
 
 
@@ -63,6 +68,26 @@ class HardwareFile(FrozenStrict):
 
     hardware: Hardware
     canary: CanaryTimes | None = None
+
+
+def check_place(path: str | Path) -> None:
+    """Refuse a folder that a dataset cannot be made or appended to in.
+
+    Raises
+    ------
+    DatasetError
+        It is a file or holds something else.
+    StorageError
+        It cannot be written.
+    """
+    path = Path(path)
+    with storage_errors(path):
+        if path.exists() and not path.is_dir():
+            raise DatasetError(f"{path} is a file; choose a folder for the dataset")
+        entries = {entry.name for entry in path.iterdir()} if path.exists() else set()
+    if entries - {SCRATCH} and MANIFEST not in entries:
+        raise DatasetError(f"{path} is not empty and no dataset; choose another folder")
+    check_writable(path)
 
 
 def read_info(folder: Path) -> DatasetInfo:

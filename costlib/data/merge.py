@@ -10,7 +10,7 @@ import polars as pl
 
 from costlib.data.copying import Copied, copy_rows
 from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
-from costlib.data.manifest import MANIFEST
+from costlib.data.manifest import MANIFEST, check_place
 from costlib.data.splits import leaked
 from costlib.errors import InputError
 from costlib.frozen import Frozen
@@ -66,6 +66,7 @@ def merge(paths: Sequence[str | Path], out: str | Path) -> Merge:
     """
     if Path(out).resolve() in {Path(path).resolve() for path in paths}:
         raise InputError(f"{out} is itself to be merged; choose a new folder for the output")
+    check_place(out)
     sources = [Dataset.open(path) for path in paths]
     held_out = [inner for source in sources if (inner := source.held_out())]
     with ExitStack() as stack:

@@ -14,12 +14,14 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import costlib
-from costlib.data.manifest import MANIFEST
+from costlib.data.manifest import MANIFEST, read_info
 from costlib.errors import DatasetError, HubError
-from costlib.files import locked, remove_stale, storage_errors
-from costlib.remote.address import cache_folder, nothing_at, remote_errors
+from costlib.files import locked, remove_stale, restore_folder, storage_errors
+from costlib.places import check_free
+from costlib.remote.address import cache_folder, is_url, nothing_at, remote_errors
+from costlib.remote.cache import note_address
 from costlib.remote.mirror import Files, mirror
-from costlib.remote.place import Entry, open_place
+from costlib.remote.place import Entry, Place, copy_files, open_place
 from costlib.schema import TABLES
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ _LARGEST_PART = 8 << 30
 _log = logging.getLogger(__name__)
 
 
-def publish_dataset(dataset: Dataset, to: str) -> str:
+def publish_dataset(dataset: Dataset, to: str, *, replace: bool = False) -> str:
     """Copy a dataset to where others can read it, or bring such a copy up to date.
 
     On the Hugging Face hub that is one commit. Elsewhere the manifest is written last, and parts
@@ -45,7 +47,9 @@ def publish_dataset(dataset: Dataset, to: str) -> str:
     dataset
         The dataset; others may append to it meanwhile.
     to
-        An address that fsspec knows (``s3://bucket/name``), or ``hf://user/name``.
+        A folder, an address that fsspec knows (``s3://bucket/name``), or ``hf://user/name``.
+    replace
+        Take the place of another dataset that is there, in a folder also of a bundle.
 
     Returns
     -------
@@ -56,13 +60,24 @@ def publish_dataset(dataset: Dataset, to: str) -> str:
     ------
     HubError
         The place cannot be reached, or refuses.
+    DatasetError
+        It holds something else.
+    StorageError
+        The folder cannot be written.
     """
     with remote_errors(to), ExitStack() as stack:
         for one in (dataset, dataset.held_out()):
             if one is not None:
                 stack.enter_context(one.reading())
+        if not is_url(to) and not _is_at(Path(to), dataset):
+            restore_folder(Path(to))
+            check_free(Path(to), "dataset", replace=replace, error=DatasetError)
+            copy_files(dataset.path, _files_of(dataset.path), Path(to), read_info)
+            return to
         place = open_place(to, "dataset")
-        there = {name: entry.size for name, entry in place.entries().items() if _belongs(name)}
+        entries = place.entries()
+        _check_address(place, entries, dataset, replace)
+        there = {name: entry.size for name, entry in entries.items() if _belongs(name)}
         here = {name: (dataset.path / name).stat().st_size for name in _files_of(dataset.path)}
         place.put(
             dataset.path,
@@ -71,6 +86,27 @@ def publish_dataset(dataset: Dataset, to: str) -> str:
             f"{dataset.path.name}, by costlib {costlib.__version__}",
         )
     return to
+
+
+def _is_at(folder: Path, dataset: Dataset) -> bool:
+    """Whether a folder holds a state of the same dataset: its manifest never changes."""
+    try:
+        return read_info(folder) == dataset.info
+    except DatasetError:
+        return False
+
+
+def _check_address(place: Place, there: Files, dataset: Dataset, replace: bool) -> None:
+    """Refuse an address that holds something else than a state of the same dataset."""
+    if "bundle.json" in there:
+        raise DatasetError(f"{place.url} holds a bundle; choose another address")
+    if MANIFEST not in there or replace:
+        return
+    if place.read(MANIFEST) != (dataset.path / MANIFEST).read_bytes():
+        raise DatasetError(
+            f"{place.url} holds another dataset; --replace puts this one in its place, "
+            "or choose another address"
+        )
 
 
 def fetch_dataset(url: str) -> Path:
@@ -98,6 +134,7 @@ def fetch_dataset(url: str) -> Path:
         if not (copy / MANIFEST).is_file():
             raise
         _log.warning("%s; the copy fetched before is used", error)
+    note_address(copy, url)
     return copy
 
 

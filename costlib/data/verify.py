@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from costlib.data import checks
 from costlib.data.checks import MEND_ROWS, Check
+from costlib.data.completeness import MEND_HARDWARE, NO_HARDWARE, needed_hardware
 from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
 from costlib.data.drift import canary_ratios, drifts
 from costlib.data.failures import outcomes, suspicious_blocks
@@ -23,9 +24,9 @@ from costlib.data.splits import leaked
 from costlib.errors import DatasetError
 from costlib.files import first_line
 from costlib.frozen import Frozen
-from costlib.schema import PARTITIONED, TABLES, Language
+from costlib.schema import TABLES, Language
 
-_MEND_HARDWARE = "restore it from a copy, or remove the measurements of that hardware"
+_MEND_TWICE = "`costlib dataset compact --drop-duplicates` keeps the first of each that ran"
 _MEND_LEAK = "`costlib dataset merge` of this dataset alone leaves those records out"
 _MEND_BLOCK = (
     "the machine may have been at fault: `costlib collect --retry-failed` on the same tasks "
@@ -127,15 +128,10 @@ class _Verifier:
 
     def _hardware(self) -> None:
         folder = self._dataset.path / "hardware"
-        needed = {
-            folder / f"{part_folder.name.removeprefix('hardware=')}.json"
-            for table in PARTITIONED
-            for part_folder in self._dataset.folders(table)
-        }
         files = set(folder.glob("*.json"))
-        for file in sorted(files | needed):
+        for file in sorted(files | needed_hardware(self._dataset)):
             if file not in files:
-                self._note(file, "is missing, but there are measurements on it", _MEND_HARDWARE)
+                self._note(file, NO_HARDWARE, MEND_HARDWARE)
                 continue
             try:
                 machine = read_hardware(file)
@@ -143,7 +139,7 @@ class _Verifier:
             except DatasetError as error:
                 wrong = str(error)
             if wrong:
-                self._note(file, wrong, _MEND_HARDWARE)
+                self._note(file, wrong, MEND_HARDWARE)
             else:
                 self._machines[file.stem] = machine
 
@@ -260,7 +256,7 @@ class _Verifier:
 def _once(key: list[str], frame: pl.DataFrame, seen: set[Any]) -> Check:
     """Check that a key was not seen before, and add all keys to ``seen``."""
     ids = frame[key[0]] if len(key) == 1 else frame.select(key).iter_rows()
-    return Check(f"repeat a {' and '.join(key)}", checks.repeated(ids, seen))
+    return Check(f"repeat a {' and '.join(key)}", checks.repeated(ids, seen), _MEND_TWICE)
 
 
 def _wrong_hardware(file: Path, content: HardwareFile) -> str | None:

@@ -37,6 +37,7 @@ from costlib.identity import content_id
 from costlib.models import model_class
 from costlib.models.base import CostModel
 from costlib.models.direction import DirectionModel
+from costlib.places import check_free
 from costlib.schema import CanaryTimes
 
 CARD = "README.md"
@@ -197,8 +198,9 @@ def save_bundle(
     hardware: tuple[HardwareEntry, ...],
     trained_on: TrainedOn,
     metrics: dict[str, Any],
+    replace: bool = False,
 ) -> Bundle:
-    """Write a bundle; an existing one at ``out`` is replaced at once or not at all.
+    """Write a bundle, at once or not at all.
 
     Parameters
     ----------
@@ -212,9 +214,18 @@ def save_bundle(
         The command that makes this bundle again.
     seed, hardware, trained_on, metrics
         See :class:`Manifest`.
+    replace
+        Take the place of another bundle.
+
+    Raises
+    ------
+    BundleError
+        Something is there already.
+    StorageError
+        It cannot be written.
     """
     out = Path(out).absolute()
-    check_place(out)
+    check_place(out, replace=replace)
     parts = dict(zip(PARTS, (model, draft, directions, priors, generator), strict=True))
     with storage_errors(out), replacing_folder(out) as new:
         for folder, part in parts.items():
@@ -253,12 +264,13 @@ def holds_bundle(path: Path) -> bool:
     return (path / MANIFEST).is_file()
 
 
-def check_place(path: Path) -> None:
-    """Raise :class:`BundleError` if something that is no bundle is where one is to go."""
-    if holds_bundle(path) or not path.exists():
-        return
-    if not path.is_dir() or any(path.iterdir()):
-        raise BundleError(f"{path} exists and is no bundle; choose another folder")
+def check_place(path: Path, *, replace: bool = False) -> None:
+    """Raise :class:`BundleError` if something is where a bundle is to go.
+
+    With ``replace`` that may be another bundle.
+    """
+    restore_folder(path)
+    check_free(path, "bundle", replace=replace, replaceable=["a bundle"], error=BundleError)
 
 
 def _check_files(path: Path, manifest: Manifest, names: Iterable[str]) -> None:

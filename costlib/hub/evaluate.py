@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from costlib.data.completeness import check_complete
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError, InputError, UnknownNameError
 from costlib.frozen import Frozen
@@ -37,10 +38,11 @@ def evaluate(
     Raises
     ------
     DatasetError
-        All tasks of the dataset were trained on, or held-out ones were.
+        All tasks of the dataset were trained on, or held-out ones were; or it is incomplete.
     InputError
         The dataset knows no such hardware, or has no held-out networks to judge on it.
     """
+    check_complete(dataset)
     held_out = None if everything else dataset.held_out()
     if hardware_id is not None:
         known = _ids(held_out or dataset, "hardware")

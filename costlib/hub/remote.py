@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import shutil
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from costlib.errors import BundleError, HubError
-from costlib.files import first_line, replacing_folder, storage_errors
-from costlib.hub.bundle import CARD, PARTS, Bundle, check_place, holds_bundle
+from costlib.files import first_line, replacing_folder, restore_folder
+from costlib.hub.bundle import CARD, PARTS, Bundle, holds_bundle
 from costlib.hub.manifest import MANIFEST, parse_manifest, sha256_of
+from costlib.places import check_free
 from costlib.remote.address import cache_folder, is_url, nothing_at, remote_errors
-from costlib.remote.place import Place, fetch_files, link_file, open_place
+from costlib.remote.cache import note_address
+from costlib.remote.place import Place, copy_files, fetch_files, link_file, open_place
+
+_REPLACE = "--replace puts this one in its place, or choose another address"
 
 _log = logging.getLogger(__name__)
 
 
-def publish(bundle: Bundle, to: str) -> str:
+def publish(bundle: Bundle, to: str, *, replace: bool = False) -> str:
     """Copy a bundle to where others can load it from.
 
     A folder is replaced in one step, and on the Hugging Face hub it is one commit. Elsewhere the
@@ -35,6 +39,9 @@ def publish(bundle: Bundle, to: str) -> str:
         The bundle.
     to
         A folder, an address that fsspec knows (``s3://bucket/name``), or ``hf://user/name``.
+    replace
+        Take the place of what is there: a bundle, in a folder also a dataset. Not needed for the
+        same bundle, nor on the hub for one of the same name: a repository keeps what was there.
 
     Returns
     -------
@@ -48,23 +55,46 @@ def publish(bundle: Bundle, to: str) -> str:
     StorageError
         The folder cannot be written.
     BundleError
-        The folder holds something else.
+        The place holds something else.
     """
     names = [*bundle.manifest.files, CARD, MANIFEST]
     if not is_url(to):
-        check_place(Path(to))
-        with storage_errors(Path(to)), replacing_folder(Path(to)) as new:
-            for name in names:
-                (new / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(bundle.path / name, new / name)
-            Bundle.load(new)
+        if not _is_at(Path(to), bundle):
+            restore_folder(Path(to))
+            check_free(Path(to), "bundle", replace=replace, error=BundleError)
+            copy_files(bundle.path, names, Path(to), Bundle.load)
         return to
     with remote_errors(to):
         place = open_place(to, "model")
-        others = [name for name in place.entries() if _is_part(name) and name not in names]
+        there = place.entries()
+        _check_address(place, there, bundle, replace)
+        others = [name for name in there if _is_part(name) and name not in names]
         made_by = f"made by costlib {bundle.manifest.costlib_version}"
         place.put(bundle.path, names, others, f"{bundle.name}, {made_by}")
     return to
+
+
+def _is_at(folder: Path, bundle: Bundle) -> bool:
+    try:
+        return Bundle.load(folder).manifest == bundle.manifest
+    except (BundleError, OSError):
+        return False
+
+
+def _check_address(place: Place, there: Collection[str], bundle: Bundle, replace: bool) -> None:
+    """Refuse an address that holds something else than an older state of a bundle."""
+    if "dataset.json" in there:
+        raise BundleError(f"{place.url} holds a dataset; choose another address")
+    if MANIFEST not in there or replace:
+        return
+    try:
+        found = parse_manifest(place.read(MANIFEST), place.url)
+    except BundleError:
+        if place.keeps_history:
+            return
+        raise BundleError(f"{place.url} holds a bundle that cannot be read; {_REPLACE}") from None
+    if not (found.name == bundle.name if place.keeps_history else found == bundle.manifest):
+        raise BundleError(f"{place.url} holds another bundle, '{found.name}'; {_REPLACE}")
 
 
 def fetch(url: str) -> Path:
@@ -87,6 +117,7 @@ def fetch(url: str) -> Path:
         if not holds_bundle(copy):
             raise
         _log.warning("%s; the copy fetched before is used", error)
+    note_address(copy, url)
     return copy
 
 

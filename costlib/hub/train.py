@@ -9,10 +9,11 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
+from costlib.data.completeness import check_complete
 from costlib.data.dataset import Dataset
 from costlib.generator.fit import fit_generator, fit_generator_in_ranks
 from costlib.generator.transformer import GeneratorConfig
-from costlib.hub.bundle import Bundle, save_bundle
+from costlib.hub.bundle import Bundle, check_place, save_bundle
 from costlib.hub.catalog import load_pretrained
 from costlib.hub.collect_priors import collect_priors
 from costlib.hub.manifest import HardwareEntry, TrainedOn
@@ -37,6 +38,7 @@ def train(
     generator: GeneratorConfig | None = None,
     generator_from: str | Path | None = None,
     cluster: str | None = None,
+    replace: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Bundle:
     """Train a cost model, and what else a search makes use of, and save them as a bundle.
@@ -49,7 +51,7 @@ def train(
     dataset
         A dataset, its folder or its address.
     out
-        The bundle's folder; an existing bundle is replaced.
+        The bundle's folder.
     kind, hardware, held_out_share, seed
         See :func:`costlib.training.fit.fit_model`.
     generator
@@ -60,12 +62,25 @@ def train(
         Train the cost models and the generator on the workers of a Dask scheduler,
         ``tcp://host:port``, or on ``local:N`` processes; they must see the dataset at the same
         place.
+    replace
+        Let the bundle take the place of another one at ``out``, in one step at the end.
     on_progress
         Called with (done, total): programs while features are computed, then the tasks that a
         generator learns from, then its steps.
+
+    Raises
+    ------
+    BundleError
+        Something is at ``out`` already.
+    DatasetError
+        The dataset is incomplete, or damaged.
+    StorageError
+        ``out`` cannot be written.
     """
+    check_place(Path(out), replace=replace)
     source = dataset.path if isinstance(dataset, Dataset) else dataset
     dataset = dataset if isinstance(dataset, Dataset) else Dataset.open(dataset)
+    check_complete(dataset)
     writer = None
     checkpoints = Path(out).with_name(f".{Path(out).name}-training")
     with recording() as curves, nullcontext() if cluster is None else connected(cluster) as client:
@@ -146,6 +161,7 @@ def train(
             held_out=fitted.held_out,
         ),
         metrics=metrics | {"curves": curves},
+        replace=replace,
     )
     shutil.rmtree(checkpoints, ignore_errors=True)
     return bundle

@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import polars as pl
 
+from costlib.data.completeness import check_complete
 from costlib.data.dataset import Dataset
 from costlib.data.parts import hardware_of
 from costlib.errors import InputError, UnknownNameError
@@ -18,6 +19,7 @@ from costlib.files import storage_errors
 from costlib.frozen import Frozen
 from costlib.hardware import Hardware
 from costlib.logs.importers.metaschedule import TVM_ERRORS, replay
+from costlib.places import check_writable, refuse_others
 from costlib.schema import Language, Status
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import ENTER_POSTPROC, Program, Sketch, fill_sketch
@@ -72,11 +74,15 @@ def export_metaschedule(
     Raises
     ------
     InputError
-        There is a database already, or the hardware is unknown.
+        There is a database already or something else of ours, the hardware is unknown, or the
+        dataset is incomplete.
     StorageError
         The database cannot be written.
     """
     out = Path(out)
+    refuse_others(out, "a database")
+    check_writable(out)
+    check_complete(dataset)
     known = dataset.hardware()
     if hardware_id is not None and hardware_id not in known:
         raise UnknownNameError("hardware", hardware_id, known)

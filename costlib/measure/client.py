@@ -6,16 +6,15 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from multiprocessing.connection import Connection, Pipe
-from pathlib import Path
 from typing import IO, Any
 
 from costlib.errors import MeasureError
 from costlib.measure.config import BuildJob, Job, Outcome
 from costlib.measure.faults import machine_faults, why_died
+from costlib.scratch import ScratchFolder
 
 _START_SECS = 120
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -60,12 +59,12 @@ class MeasureServer(AbstractContextManager["MeasureServer"]):
         self.target = target
         self._log: IO[bytes] | None = None
         with machine_faults("no temporary folder can be made"):
-            self._temporary = tempfile.TemporaryDirectory(prefix="costlib-")
-        self.folder = Path(self._temporary.name)
+            self._scratch = ScratchFolder()
+        self.folder = self._scratch.path
         try:
             self._start()
         except BaseException:
-            self._temporary.cleanup()
+            self._scratch.close()
             raise
 
     def __exit__(self, *_: object) -> None:
@@ -80,7 +79,7 @@ class MeasureServer(AbstractContextManager["MeasureServer"]):
         """Stop the server and remove its libraries."""
         self._connection.close()
         self._process.wait()
-        self._temporary.cleanup()
+        self._scratch.close()
 
     def work(self, jobs: Sequence[Job]) -> list[Outcome]:
         """Do all jobs and return their outcomes in the same order.

@@ -21,13 +21,11 @@ import resource
 import selectors
 import signal
 import sys
-import tempfile
 import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import IO, Annotated, Any
 
 from pydantic import Field, TypeAdapter
@@ -48,6 +46,7 @@ from costlib.measure.config import (
 )
 from costlib.measure.faults import fault_in, fault_of, is_out_of_memory
 from costlib.measure.limits import MemoryLimit
+from costlib.scratch import ScratchFolder
 
 _JOB: TypeAdapter[Job] = TypeAdapter(Annotated[Job, Field(discriminator="kind")])
 _PR_SET_PDEATHSIG = 1
@@ -184,8 +183,8 @@ class _Server:
         gc.freeze()  # A child that collects garbage would copy every page it looks at.
 
     def _load_canary(self, num_cores: int) -> Canary:
-        with tempfile.TemporaryDirectory(prefix="costlib-") as folder:
-            path = Path(folder) / "canary.so"
+        with ScratchFolder() as folder:
+            path = folder / "canary.so"
             if self.target.kind.name == "cuda":
                 # A process that has compiled for a GPU initialises it when it loads the library.
                 in_child(build_canary, path, self.target, num_cores)

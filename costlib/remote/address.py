@@ -19,6 +19,9 @@ CACHE_VARIABLE = "COSTLIB_CACHE"
 HF = "hf://"
 """How addresses on the Hugging Face hub begin."""
 
+KINDS = ("bundles", "datasets")
+"""What is fetched, each kind in a folder of its own."""
+
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
@@ -27,18 +30,22 @@ def is_url(name: object) -> bool:
     return "://" in str(name)
 
 
+def cache_root() -> Path:
+    """Return the folder of the cache, whether there is one or not."""
+    return Path(os.environ.get(CACHE_VARIABLE) or platformdirs.user_cache_dir("costlib"))
+
+
 def cache_folder(kind: str, url: str) -> Path:
     """Return where the copy of an address is kept, whether there is one or not.
 
     Parameters
     ----------
     kind
-        ``"bundles"`` or ``"datasets"``.
+        One of :data:`KINDS`.
     url
         The address.
     """
-    cache = os.environ.get(CACHE_VARIABLE) or platformdirs.user_cache_dir("costlib")
-    return Path(cache) / kind / content_id(url)
+    return cache_root() / kind / content_id(url)
 
 
 def nothing_at(url: str, kind: str, manifest: str) -> str:

@@ -8,6 +8,7 @@ linked, and nothing is ever written into it.
 from __future__ import annotations
 
 import glob
+import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,9 +19,13 @@ from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 from costlib.remote.address import HF
 from costlib.remote.place import Entry, Place, link_file
 
+_SHA256_DIGITS = 64
+
 
 class HuggingFacePlace(Place):
     """A repository. Between two calls of :meth:`entries`, it is seen as of one commit."""
+
+    keeps_history = True
 
     def __init__(self, url: str, repo_type: str) -> None:
         super().__init__(url)
@@ -52,15 +57,23 @@ class HuggingFacePlace(Place):
             if name not in known:
                 raise FileNotFoundError(f"{name} is missing")
         if names:  # No patterns would mean all files.
-            snapshot = snapshot_download(
-                self._name,
-                repo_type=self._repo_type,
-                revision=self._commit,
-                allow_patterns=[glob.escape(name) for name in names],
-            )
+            snapshot = self._download(names)
+            damaged = [n for n in names if not _is_sound(snapshot / n, known[n])]
+            if damaged:  # In the hub's cache, which takes whatever it has for what it fetched.
+                self._download(damaged, anew=True)
             for name in names:
-                link_file((Path(snapshot) / name).resolve(), scratch / "file")
+                link_file((snapshot / name).resolve(), scratch / "file")
                 yield name, scratch / "file"
+
+    def _download(self, names: Sequence[str], *, anew: bool = False) -> Path:
+        snapshot = snapshot_download(
+            self._name,
+            repo_type=self._repo_type,
+            revision=self._commit,
+            allow_patterns=[glob.escape(name) for name in names],
+            force_download=anew,
+        )
+        return Path(snapshot)
 
     def put(  # noqa: D102
         self, folder: Path, names: Sequence[str], gone: Sequence[str], message: str
@@ -81,3 +94,17 @@ class HuggingFacePlace(Place):
                 repo_type=self._repo_type,
                 parent_commit=self._commit,
             )
+
+
+def _is_sound(file: Path, entry: Entry) -> bool:
+    """Whether a file is what the hub has: by its SHA-256, or its SHA-1 as git computes it."""
+    if not file.is_file() or file.stat().st_size != entry.size:
+        return False
+    is_large = len(entry.mark or "") == _SHA256_DIGITS
+    digest = hashlib.sha256() if is_large else hashlib.sha1(usedforsecurity=False)
+    if not is_large:
+        digest.update(b"blob %d\0" % entry.size)
+    with file.open("rb") as stream:
+        while part := stream.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest() == entry.mark

@@ -6,12 +6,13 @@ import os
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from costlib.files import flush_file, storage_errors
+from costlib.errors import InputError
+from costlib.files import flush_file, replacing_folder, storage_errors
 from costlib.remote.address import HF
 
 
@@ -37,7 +38,11 @@ class Place(ABC):
     ----------
     url
         The address.
+    keeps_history
+        Whether what is written over can be brought back.
     """
+
+    keeps_history = False
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -137,6 +142,38 @@ def fetch_files(place: Place, names: Sequence[str], folder: Path, scratch: Path)
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             flush_file(file)
             file.replace(folder / name)
+
+
+def copy_files(
+    source: Path, names: Sequence[str], target: Path, check: Callable[[Path], object]
+) -> None:
+    """Copy files of a folder, and let them take the place of another folder in one step.
+
+    Parameters
+    ----------
+    source
+        The folder.
+    names
+        Of the files.
+    target
+        What is replaced; it must not hold ``source``.
+    check
+        Called with the copy before it gets there; what it raises leaves all as it was.
+
+    Raises
+    ------
+    InputError
+        ``source`` is in ``target``, and would be gone.
+    StorageError
+        The copy cannot be written.
+    """
+    if source.resolve().is_relative_to(target.resolve()):
+        raise InputError(f"{source} is in {target}, which it cannot take the place of")
+    with storage_errors(target), replacing_folder(target) as new:
+        for name in names:
+            (new / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source / name, new / name)
+        check(new)
 
 
 def link_file(source: Path, target: Path) -> None:

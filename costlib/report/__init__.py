@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from costlib.data.completeness import check_complete
 from costlib.data.dataset import Dataset
 from costlib.errors import InputError
 from costlib.hub import load_pretrained
@@ -34,7 +35,9 @@ def report(target: str, against: Path | None = None) -> Page:
     if (folder / "dataset.json").is_file():
         from costlib.report.coverage import dataset_report
 
-        return dataset_report(Dataset.open(folder))
+        dataset = Dataset.open(folder)
+        check_complete(dataset)
+        return dataset_report(dataset)
     if (folder / "trials").is_dir():
         from costlib.report.run import run_report
 

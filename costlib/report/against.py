@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from costlib.logs.importers import import_logs
 from costlib.report.figures import legend_below, task_panels
 from costlib.report.page import Picture, Section, Table
 from costlib.report.trials import with_progress
+from costlib.scratch import ScratchFolder
 from costlib.tuning.result import TaskResult
 from costlib.tuning.trials import TRIALS
 
@@ -58,11 +58,11 @@ def comparison(trials: pl.DataFrame, tasks: Sequence[TaskResult], against: Path)
 def _trials_of(against: Path) -> pl.DataFrame:
     if (against / TRIALS).is_dir():
         return with_progress(Dataset.open(against / TRIALS).scan().collect())
-    with tempfile.TemporaryDirectory(prefix="costlib-") as folder:
-        report = import_logs([against], folder)
+    with ScratchFolder() as folder:
+        report = import_logs([against], folder / "imported")
         if not report.imported:
             raise InputError(f"{against} is neither a run of costlib nor MetaSchedule's")
-        return with_progress(Dataset.open(folder).scan().collect())
+        return with_progress(Dataset.open(folder / "imported").scan().collect())
 
 
 def _of(trials: pl.DataFrame, task: TaskResult) -> pl.DataFrame:

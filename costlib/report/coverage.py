@@ -16,8 +16,8 @@ from costlib.data import coverage
 from costlib.data.dataset import Dataset
 from costlib.data.summary import summarize
 from costlib.errors import InputError
-from costlib.files import storage_errors
-from costlib.report.figures import shortened
+from costlib.places import check_writable
+from costlib.report.figures import save_figure, shortened
 from costlib.report.page import Page, Picture, Section, Table
 
 _MOST_OPERATORS = 20
@@ -38,9 +38,8 @@ def draw_coverage(dataset: Dataset, path: Path) -> Path:
     """
     if path.suffix.lower() not in (".png", ".svg"):
         raise InputError(f"{path} is no name for a picture; end it with .png or .svg")
-    figure = coverage_figure(dataset)
-    with storage_errors(path):
-        figure.savefig(path, dpi=150)
+    check_writable(path)
+    save_figure(coverage_figure(dataset), path, dpi=150)
     return path
 
 

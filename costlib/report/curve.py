@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from costlib.files import storage_errors
+from costlib.report.figures import save_figure
 from costlib.tuning.result import TuneResult
 
 
@@ -33,9 +33,7 @@ def best_so_far_s(result: TuneResult, network: str) -> np.ndarray:
 
 def draw_curve(result: TuneResult, path: Path) -> Path:
     """Write :func:`curve_figure` as a PNG picture."""
-    figure = curve_figure(result)
-    with storage_errors(path):
-        figure.savefig(path, dpi=150)
+    save_figure(curve_figure(result), path, dpi=150)
     return path
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from costlib.errors import InputError
 from costlib.files import storage_errors
+from costlib.places import check_writable
 
 if TYPE_CHECKING:
     from costlib.tuning.progress import TuneProgress
@@ -17,10 +18,14 @@ if TYPE_CHECKING:
 class EventFile(AbstractContextManager["EventFile"]):
     """A file of scalars; TensorBoard shows each folder with one as a run. A context manager.
 
+    The file is made for the first value.
+
     Raises
     ------
     InputError
         TensorBoard is not installed.
+    StorageError
+        The folder cannot be written.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -30,13 +35,23 @@ class EventFile(AbstractContextManager["EventFile"]):
             raise InputError(
                 "--tensorboard needs TensorBoard: pip install 'costlib[tensorboard]'"
             ) from None
-        with storage_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            self._writer = Writer(str(folder))
+        check_writable(folder)
+        self._folder = folder
+        self._new_writer = Writer
+        self._opened: Any = None
         self._trials = 0
 
     def __exit__(self, *_: object) -> None:
-        self._writer.close()
+        if self._opened is not None:
+            self._opened.close()
+
+    @property
+    def _writer(self) -> Any:
+        if self._opened is None:
+            with storage_errors(self._folder):
+                self._folder.mkdir(parents=True, exist_ok=True)
+                self._opened = self._new_writer(str(self._folder))
+        return self._opened
 
     def tell(self, name: str, step: int, value: float) -> None:
         """Write one value."""

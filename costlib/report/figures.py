@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
+from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from costlib.files import write_file
 from costlib.tuning.result import TaskResult
 
 _TASKS = 12
@@ -49,6 +52,19 @@ def legend_below(figure: Figure, columns: int) -> None:
     if handles:
         place = {"loc": "outside lower center", "ncols": columns, "frameon": False}
         figure.legend(list(handles.values()), list(handles), **place)
+
+
+def save_figure(figure: Figure, path: Path, dpi: int) -> None:
+    """Write a figure as the picture that its file's name ends like, in one step.
+
+    Raises
+    ------
+    StorageError
+        It cannot be written.
+    """
+    picture = io.BytesIO()
+    figure.savefig(picture, format=path.suffix.removeprefix("."), dpi=dpi)
+    write_file(path, picture.getbuffer())
 
 
 def shortened(name: str, length: int) -> str:

@@ -13,7 +13,8 @@ from markupsafe import Markup
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from costlib.files import storage_errors
+from costlib.files import write_file
+from costlib.report.figures import save_figure
 
 _BLACK = "#000000"
 """What matplotlib draws text and axes in; in a page that is the colour of the page's text."""
@@ -95,19 +96,16 @@ def save_page(page: Page, path: Path) -> None:
     StorageError
         It cannot be written.
     """
-    with storage_errors(path):
-        path.write_text(render(page))
+    write_file(path, render(page).encode())
 
 
 def save_pictures(page: Page, folder: Path) -> list[Path]:
     """Write a page's pictures as PNG and as SVG, for papers; return the files."""
     files = []
-    with storage_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        for picture in page.pictures:
-            for ending in ("png", "svg"):
-                files.append(folder / f"{picture.name}.{ending}")
-                picture.figure.savefig(files[-1], dpi=200)
+    for picture in page.pictures:
+        for ending in ("png", "svg"):
+            files.append(folder / f"{picture.name}.{ending}")
+            save_figure(picture.figure, files[-1], dpi=200)
     return files
 
 

@@ -10,6 +10,8 @@ import numpy as np
 import polars as pl
 from pydantic import ValidationError
 
+from costlib.data.borrowing import borrowed
+from costlib.data.completeness import check_complete
 from costlib.data.dataset import Dataset
 from costlib.data.task_tables import task_of
 from costlib.errors import CostlibError, InputError
@@ -24,8 +26,8 @@ from costlib.space.program import Program
 from costlib.training.batches import assemble, workload_rows
 from costlib.training.metrics import pairwise_accuracy, rank_correlation
 from costlib.tuning.result import NetworkResult, TaskResult, TuneResult
+from costlib.tuning.session import RESULT
 from costlib.tuning.trials import TRIALS
-from costlib.tuning.tune import RESULT
 from costlib.tvm_compat.api import schedule_steps
 
 _SCRIPTS = 5
@@ -46,9 +48,12 @@ def run_report(folder: Path, against: Path | None = None) -> Page:
     ------
     InputError
         It holds no finished run.
+    DatasetError
+        What it measured is incomplete.
     """
     result = read_result(folder)
     dataset = Dataset.open(folder / TRIALS)
+    check_complete(dataset)
     trials = with_progress(dataset.scan().filter(hardware=result.hardware_id).collect())
     origins = by_origin(trials).to_dicts()
     tasks = sorted(result.tasks, key=_time_before_s, reverse=True)
@@ -154,7 +159,8 @@ def _predictions(result: TuneResult, dataset: Dataset) -> Section:
     try:
         bundle = load_pretrained(result.bundle)
         model = bundle.statement_model()
-        data = assemble(dataset, hardware=[result.hardware_id])
+        with borrowed(dataset) as copy:
+            data = assemble(copy, hardware=[result.hardware_id])
     except CostlibError as error:
         return Section(title, f"There is nothing to compare: {error}")
     scores = np.asarray(model.predict(data.batch))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -16,6 +15,7 @@ from costlib.frozen import Frozen
 from costlib.measure.config import NetworkJob
 from costlib.measure.jobs import fastest_call
 from costlib.measure.measurer import Measurer
+from costlib.scratch import ScratchFolder
 from costlib.tuning.pytorch_process import PatientPyTorch
 from costlib.tuning.turns import Contestant, take_turns
 from costlib.workloads import Network, TorchReference
@@ -88,8 +88,8 @@ def compare(
     MeasureError
         A library crashed or took too long.
     """
-    with tempfile.TemporaryDirectory(prefix="costlib-") as name, ExitStack() as stack:
-        file = Path(name) / "inputs"
+    with ScratchFolder() as folder, ExitStack() as stack:
+        file = folder / "inputs"
         save_arrays(file, [*inputs, *network.state])
         before = Contestant(partial(_run, measurer, untuned, file), is_yardstick=True)
         after = Contestant(partial(_run, measurer, tuned, file))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -17,15 +16,19 @@ from costlib.errors import (
     UnsupportedModelError,
     quoted,
 )
-from costlib.files import storage_errors
+from costlib.files import storage_errors, write_file
 from costlib.hardware import Hardware
 from costlib.measure.faults import fault_in
+from costlib.scratch import ScratchFolder
 from costlib.tvm_compat import relax, tvm
 from costlib.tvm_compat.api import compile_network, object_bytes
 from costlib.tvm_compat.link import export_network
 from costlib.tvm_compat.quiet import stderr_silenced
 from costlib.workloads.interface import signature_of, state_of
 from costlib.workloads.signature import Signature, TensorSpec
+
+_SPACE_BYTES = 64 << 20
+"""Free space without which nothing is compiled: LLVM ends the process where it finds none."""
 
 
 class CompiledNetwork:
@@ -105,36 +108,38 @@ class CompiledNetwork:
             raise InputError(f"{path} is no compiled network: {reason}") from None
 
     def save(self, path: str | Path) -> None:
-        """Write a shared library.
+        """Write a shared library, in one step.
 
         Raises
         ------
         EnvironmentMismatchError
             No compiler is installed.
         StorageError
-            It cannot be written, or what it is linked from.
+            It could not be linked or written; what was there before still is.
         """
         path = Path(path)
-        with storage_errors(path):
-            self._check_room(path)
+        with storage_errors(path), ScratchFolder() as folder:
+            self._check_room(path, folder)
+            library = folder / path.name
             try:
                 with stderr_silenced():
-                    export_network(self._module, path)
-            except RuntimeError as error:
-                fault = fault_in(str(error))
-                if fault is None:
-                    raise
-                raise StorageError(f"cannot write {path}: {fault}") from error
+                    export_network(self._module, library, folder)
+            except (RuntimeError, ValueError) as error:
+                reason = fault_in(str(error)) or f"linking it failed ({_said_by_linker(error)})"
+                raise StorageError(
+                    f"cannot write {path}: {reason}; "
+                    "see to it, then go on with --resume: what was measured is kept"
+                ) from None
+            write_file(path, library.read_bytes())
 
-    def _check_room(self, path: Path) -> None:
+    def _check_room(self, path: Path, folder: Path) -> None:
         """Raise before LLVM ends the process because it cannot write an object file."""
-        folder = tempfile.gettempdir()
         free = shutil.disk_usage(folder).free
         if free < self._object_bytes:
             raise StorageError(
                 f"cannot write {path}: its object files take about {self._object_bytes >> 10} KiB "
-                f"and {folder} has {free >> 10} left; free some space there, or set TMPDIR to a "
-                "folder that has it"
+                f"and {folder.parent} has {free >> 10} left; free some space there, or set TMPDIR "
+                "to a folder that has it"
             )
 
     def reset(self) -> None:
@@ -169,6 +174,12 @@ class CompiledNetwork:
     def _outputs(self, tensors: Sequence[Any]) -> list[Any]:
         outputs = self.machine["main"](*tensors)
         return [outputs] if hasattr(outputs, "numpy") else list(outputs)
+
+
+def _said_by_linker(error: Exception) -> str:
+    """Return the line that tells most: the last one before TVM quotes the command."""
+    said = str(error).partition("Command line:")[0].strip().splitlines()
+    return said[-1].strip() if said else type(error).__name__
 
 
 def _is_torch(value: Any) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from costlib.files import storage_errors
+from costlib.files import storage_errors, write_file
+from costlib.scratch import ScratchFolder
 from costlib.search.strategy import Strategy
 from costlib.tvm_compat import ms
 from costlib.tvm_compat.api import commit_program
@@ -41,13 +44,30 @@ def write_database(
     -------
     database
         An ``ms.database.JSONDatabase``; stock TVM opens it under the same names.
+
+    Raises
+    ------
+    StorageError
+        It cannot be written.
     """
-    with storage_errors(folder):
-        for name in (WORKLOADS, RECORDS):
-            (folder / name).unlink(missing_ok=True)
-        database = ms.database.JSONDatabase(
-            str(folder / WORKLOADS), str(folder / RECORDS), allow_missing=True
-        )
+    with storage_errors(folder), ScratchFolder() as scratch:
+        workloads, records = scratch / WORKLOADS, scratch / RECORDS
+        database = ms.database.JSONDatabase(str(workloads), str(records), allow_missing=True)
+        _fill(database, tasks, untuned_s, searches)
+        _check_complete(database, records)
+        # Records without their workloads are nothing, so these come first and go last.
+        (folder / RECORDS).unlink(missing_ok=True)
+        for file in (workloads, records):
+            write_file(folder / file.name, file.read_bytes() if file.exists() else b"")
+    return database
+
+
+def _fill(
+    database: Any,
+    tasks: Sequence[Task],
+    untuned_s: Sequence[float | None],
+    searches: Sequence[Strategy],
+) -> None:
     for task, latency_s in zip(tasks, untuned_s, strict=True):
         if latency_s is not None:
             commit_program(database, task.mod, task.tvm_target(), latency_s)
@@ -57,7 +77,13 @@ def write_database(
             if schedule is not None:
                 target = search.task.tvm_target()
                 commit_program(database, search.task.mod, target, latency_s, schedule)
-    return database
+
+
+def _check_complete(database: Any, records: Path) -> None:
+    """Raise ``OSError`` if a record is missing from the file: TVM overlooks a full disk."""
+    written = records.read_bytes().count(b"\n") if records.exists() else 0
+    if written != len(database):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def only(database: Any, tasks: Sequence[Task]) -> Any:

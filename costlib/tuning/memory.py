@@ -13,6 +13,7 @@ from costlib.errors import DatasetError
 from costlib.files import storage_errors
 from costlib.hardware import Hardware
 from costlib.hub.priors import SCHEMA, PriorBank, flat_extents
+from costlib.places import check_writable, refuse_others
 from costlib.search.strategy import Strategy
 
 _PER_TASK = 4
@@ -25,10 +26,19 @@ class Memory:
     ----------
     folder
         The folder; made if it does not exist.
+
+    Raises
+    ------
+    InputError
+        It is a file, or holds a run, a dataset or a bundle.
+    StorageError
+        It cannot be written.
     """
 
     def __init__(self, folder: str | Path) -> None:
         self._folder = Path(folder)
+        refuse_others(self._folder, "a memory")
+        check_writable(self._folder)
         with storage_errors(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
 

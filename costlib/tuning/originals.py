@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from costlib.arrays import load_arrays, save_arrays
 from costlib.errors import MeasureError
 from costlib.measure.config import NetworkJob
 from costlib.measure.measurer import Measurer
+from costlib.scratch import ScratchFolder
 from costlib.workloads.agreement import (
     OutputAgreement,
     compare_outputs,
@@ -99,8 +99,8 @@ def faults_of(outputs: Sequence[OutputAgreement]) -> list[str]:
 
 def outputs_of(library: Path, arrays: Arrays, measurer: Measurer) -> list[np.ndarray]:
     """Call a compiled network once, in a process of its own."""
-    with tempfile.TemporaryDirectory(prefix="costlib-") as name:
-        inputs, outputs = Path(name) / "inputs", Path(name) / "outputs"
+    with ScratchFolder() as folder:
+        inputs, outputs = folder / "inputs", folder / "outputs"
         save_arrays(inputs, arrays)
         job = NetworkJob(
             path=str(library.resolve()), inputs=str(inputs), outputs=str(outputs), secs=0

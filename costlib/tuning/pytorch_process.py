@@ -11,7 +11,6 @@ descriptor is a socket. Seconds come in; those of the fastest call in that time 
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -22,6 +21,7 @@ import numpy as np
 from costlib.arrays import load_arrays, save_arrays
 from costlib.errors import MeasureError
 from costlib.measure.client import start_process
+from costlib.scratch import ScratchFolder
 from costlib.workloads.torch_reference import TorchReference
 
 _PROGRAM, _INPUTS, _SIGNATURE = "program.pt2", "inputs", "signature.json"
@@ -52,12 +52,12 @@ class PatientPyTorch(AbstractContextManager["PatientPyTorch"]):
     ) -> None:
         import torch
 
-        self._folder = tempfile.TemporaryDirectory(prefix="costlib-")
-        folder = Path(self._folder.name)
+        self._scratch = ScratchFolder()
+        folder = self._scratch.path
         try:
             torch.export.save(reference.program, folder / _PROGRAM)
         except Exception as error:
-            self._folder.cleanup()
+            self._scratch.close()
             raise MeasureError(f"PyTorch cannot save the program: {error}") from None
         save_arrays(folder / _INPUTS, inputs)
         if reference.signature is not None:
@@ -69,7 +69,7 @@ class PatientPyTorch(AbstractContextManager["PatientPyTorch"]):
     def __exit__(self, *_: object) -> None:
         self._connection.close()
         self._process.wait()
-        self._folder.cleanup()
+        self._scratch.close()
 
     def fastest_call(self, secs: float) -> float:
         """Return the seconds of the fastest call in a while."""

@@ -15,16 +15,22 @@ from typing import Any
 from pydantic import ValidationError
 
 from costlib.errors import InputError
-from costlib.files import storage_errors, write_json
+from costlib.files import remove_stale, storage_errors, write_json
 from costlib.frozen import FrozenStrict
 from costlib.hardware import Hardware
 from costlib.measure.measurer import Measurer
-from costlib.tuning.trials import Trials
+from costlib.places import check_writable, refuse_others
+from costlib.tuning.database import RECORDS, WORKLOADS
+from costlib.tuning.trials import BATCHES, TRIALS, Trials
 from costlib.tuning.untuned import untuned_latencies, worth_tuning
 from costlib.workloads.task import Task
 
 RUN = "run.json"
 TASKS = "tasks.json"
+RESULT = "result.json"
+
+OUTPUTS = (TASKS, RESULT, BATCHES, WORKLOADS, RECORDS)
+"""What else a run writes that could be somebody else's, such as a database of MetaSchedule."""
 
 
 class Baseline(FrozenStrict):
@@ -52,7 +58,7 @@ class Session:
     networks, hardware, seed
         What the run is of; another session must say the same.
     resume
-        Whether it may be a run already.
+        Whether it goes on with the run that is there.
 
     Attributes
     ----------
@@ -62,7 +68,7 @@ class Session:
     Raises
     ------
     InputError
-        The folder holds a run and ``resume`` is not given, or it holds another run.
+        See :func:`check_place`; or the folder holds another run.
     StorageError
         It cannot be written.
     """
@@ -83,8 +89,13 @@ class Session:
             "hardware_id": hardware.hardware_id,
             "seed": seed,
         }
-        _claim(folder, settings, resume)
+        check_place(folder, resume=resume)
+        is_noted = _is_noted(folder, settings)
+        remove_stale(folder)
         self.trials = Trials(folder, hardware, seed)
+        if not is_noted:
+            self.trials.check_settings()
+            write_json(folder / RUN, settings)
 
     def baseline(self, tasks: Sequence[Task], measurer: Measurer, trials: int) -> Baseline:
         """Time tasks that were not timed yet, and choose those that are worth tuning.
@@ -133,25 +144,45 @@ def _in_order(tasks: Sequence[Task], names: Iterable[str]) -> tuple[str, ...]:
     return tuple(task.workload_id for task in tasks if task.workload_id in wanted)
 
 
-def _claim(folder: Path, settings: dict[str, Any], resume: bool) -> None:
-    """Note what a folder is a run of, or see whether it is this run."""
+def check_place(folder: Path, *, resume: bool) -> None:
+    """Refuse a folder that a run cannot go to, before anything is loaded for it.
+
+    Raises
+    ------
+    InputError
+        It holds something else; or a run, and ``resume`` is not given; or none, and it is.
+    StorageError
+        It cannot be written.
+    """
+    refuse_others(folder, "a run")
+    if _holds_run(folder):
+        if not resume:
+            raise InputError(
+                f"{folder} holds a run; --resume goes on with it, or choose another folder"
+            )
+    elif resume:
+        raise InputError(f"{folder} holds no run to go on with; leave --resume out to begin one")
+    elif left := sorted(name for name in OUTPUTS if (folder / name).exists()):
+        raise InputError(f"{folder} holds no run, but {left[0]}; choose another folder")
+    check_writable(folder)
+
+
+def _holds_run(folder: Path) -> bool:
+    return any((folder / name).exists() for name in (RUN, TRIALS))
+
+
+def _is_noted(folder: Path, settings: dict[str, Any]) -> bool:
+    """See whether a folder is noted to be of this run; ``False`` if no note can be read."""
     file = folder / RUN
     with storage_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        text = file.read_text() if file.exists() else None
-    if text is None:
-        write_json(file, settings)
-        return
-    if not resume:
-        raise InputError(
-            f"{folder} holds a run; --resume goes on with it, or choose another folder"
-        )
+        text = file.read_text(errors="replace") if file.exists() else ""
     try:
         noted = json.loads(text)
     except ValueError:
-        noted = None
+        return False
     if noted != settings:
         raise InputError(
             f"{folder} holds a run of {' '.join(text.split())}, not of {json.dumps(settings)}; "
             "choose another folder"
         )
+    return True

@@ -7,6 +7,7 @@ through all of it once more.
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from costlib.data.dataset import Dataset
 from costlib.data.parts import list_parts, read_part, table_from_rows, write_part
 from costlib.data.records import measurement_of, measurement_row
 from costlib.data.task_tables import register_sketches, register_workloads
+from costlib.errors import DatasetError, InputError
 from costlib.hardware import Hardware
 from costlib.measure.measurement import Measurement
 from costlib.schema import CanaryTimes, Origin
@@ -30,6 +32,8 @@ TRIALS = "trials"
 """Folder of the dataset inside the run's."""
 
 BATCHES = "batches"
+
+_log = logging.getLogger(__name__)
 
 _SCHEMA = pa.schema(
     [
@@ -100,6 +104,16 @@ class Trials:
         """Note what the canaries take now; return what counts, which is what was noted first."""
         return self.dataset.add_hardware(self._hardware, reference) or reference
 
+    def check_settings(self) -> None:
+        """Raise :class:`InputError` if something was measured on another hardware or seed."""
+        rows = self.dataset.scan().select("hardware", "seed").unique().collect()
+        for hardware_id, seed in rows.iter_rows():
+            if (hardware_id, seed) != (self._hardware.hardware_id, self._seed):
+                raise InputError(
+                    f"{self.dataset.path} was measured on {hardware_id} with seed {seed}, not on "
+                    f"{self._hardware.hardware_id} with seed {self._seed}; choose another folder"
+                )
+
     def register(self, tasks: Sequence[Task], sketches: Sequence[Sketch]) -> None:
         """Note the tasks of the run and their sketches."""
         register_workloads(self.dataset, tasks, {task.workload_id for task in tasks})
@@ -124,14 +138,19 @@ class Trials:
     def recorded(self) -> Iterator[Record]:
         """Yield all batches, the first one first.
 
-        Measurements of which no batch is noted (a kill came between, or an older costlib measured
-        them) come last, a few at a time.
+        Measurements of which no batch is noted (a kill came between, the note is damaged, or an
+        older costlib measured them) come last, a few at a time.
         """
         left = defaultdict[str, deque[dict[str, Any]]](deque)
         for row in self._rows():
             left[row["program_id"]].append(row)
         for part in list_parts(self._batches):
-            for noted in read_part(part, _SCHEMA).to_pylist():
+            try:
+                notes = read_part(part, _SCHEMA).to_pylist()
+            except DatasetError as error:  # What it noted is taken up like what was never noted.
+                _log.warning("%s", error)
+                continue
+            for noted in notes:
                 found = [left[name].popleft() for name in noted["program_ids"] if left[name]]
                 if found:
                     yield _record(found, noted)

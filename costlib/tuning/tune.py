@@ -17,6 +17,7 @@ from costlib.hardware import Hardware
 from costlib.hub import Bundle, load_pretrained
 from costlib.hub.catalog import DEFAULT_BUNDLE
 from costlib.measure.measurer import Measurer
+from costlib.places import held, refuse_others
 from costlib.search.config import SearchConfig
 from costlib.search.tasks.scheduler import TaskScheduler
 from costlib.tuning.compiling import Compiler
@@ -29,13 +30,11 @@ from costlib.tuning.networks import NetworkSet
 from costlib.tuning.progress import Progress, TuneProgress
 from costlib.tuning.result import TaskResult, TuneResult
 from costlib.tuning.run import TuningRun
-from costlib.tuning.session import Baseline, Session
+from costlib.tuning.session import RESULT, Baseline, Session, check_place
 from costlib.workloads.task import Task
 
 if TYPE_CHECKING:
     from costlib.measure.fleet import Fleet
-
-RESULT = "result.json"
 
 COLD = "none"
 """The name of no bundle: a run that starts without models and priors."""
@@ -66,7 +65,8 @@ def tune(
 ) -> TuneResult:
     """Tune networks with a pretrained bundle, compile them and compare them with PyTorch.
 
-    Ctrl-C ends the search after the batch at work; what was found until then is compiled.
+    Ctrl-C, SIGTERM or SIGHUP ends the search after the batch at work; what was found until then is
+    compiled. A second one aborts. What was measured is kept, and ``resume`` goes on with it.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def tune(
     seed
         Seed of the search.
     resume
-        Go on with the run in the folder.
+        Go on with the run in the folder; there must be one.
     config
         What to reach, and how.
     fleet
@@ -99,95 +99,99 @@ def tune(
     Raises
     ------
     InputError
-        A setting makes no sense, the folder holds a run that is not resumed, or another one
-        than this.
+        A setting makes no sense; the folder holds something else, a run that is not resumed or
+        another one than this, or no run to resume; or another process is at work there.
+    StorageError
+        Something cannot be written; what was measured is kept.
     DifferentNetworkError
         A network computes something else than its original; nothing has been measured then,
         unless it is the tuned one.
     """
     config = config or TuneConfig()
     _check(sources, trials, config)
-    progress = Progress(trials, on_progress)
-    deadline = None if minutes is None else time.monotonic() + 60 * minutes
-    loaded = _load(bundle)
-    hardware = hardware or (fleet.only_hardware() if fleet else Hardware.local())
-    if loaded is not None and (unknown := loaded.unknown(hardware)):
-        _log.warning("%s", unknown)
-    progress.report("importing the network" if len(sources) == 1 else "importing the networks")
-    networks = NetworkSet.load(
-        sources, hardware, try_layouts=config.layouts, example_inputs=example_inputs
-    )
-    names = [network.name for network in networks.networks]
-    session = Session(Path(out), names, hardware, seed, resume=resume)
-    progress.begin(networks.tasks)
-    progress.report("starting the measuring process")
-    known = loaded.canary(hardware.hardware_id) if loaded else None
-    reference = session.trials.reference() or known
-    devices = fleet.pool(hardware) if fleet else None
-    with Measurer(hardware, config.measure, reference, devices) as measurer:
-        compiler = Compiler(networks, hardware, measurer, progress.report)
-        compiler.compare_untuned(allow_different=config.allow_different)
-        progress.report("timing the tasks as they are")
-        baseline = session.baseline(networks.tasks, measurer, trials)
-        progress.report("deriving the design spaces")
-        left = reasons_to_leave(networks.tasks, baseline)
-        chosen = [i for i, reason in enumerate(left) if reason is None]
+    folder = Path(out)
+    refuse_others(folder, "a run")
+    with held(folder, "tuned"):
+        check_place(folder, resume=resume)
         memory = Memory(config.memory) if config.memory is not None else None
-        run = TuningRun(
-            [networks.tasks[i] for i in chosen],
-            _scheduler(networks, chosen, baseline, config),
-            hardware,
-            measurer,
-            session.trials,
-            bundle=loaded,
-            config=_with_batch(config.search, trials, len(chosen)),
-            seed=seed,
-            memory=memory.bank() if memory else None,
+        progress = Progress(trials, on_progress)
+        deadline = None if minutes is None else time.monotonic() + 60 * minutes
+        hardware = hardware or (fleet.only_hardware() if fleet else Hardware.local())
+        loaded = _load(bundle, hardware)
+        progress.report("importing the network" if len(sources) == 1 else "importing the networks")
+        networks = NetworkSet.load(
+            sources, hardware, try_layouts=config.layouts, example_inputs=example_inputs
         )
-        progress.report("tuning")
-        with Interruptible() as interruptible:
-            stopped = run.run(
-                trials,
-                deadline=deadline,
-                min_gain=config.min_gain,
-                interrupted=interruptible.asked,
-                on_batch=lambda batch: progress.add(batch._replace(task=chosen[batch.task])),
+        names = [network.name for network in networks.networks]
+        session = Session(folder, names, hardware, seed, resume=resume)
+        progress.begin(networks.tasks)
+        progress.report("starting the measuring process")
+        known = loaded.canary(hardware.hardware_id) if loaded else None
+        reference = session.trials.reference() or known
+        devices = fleet.pool(hardware) if fleet else None
+        with Measurer(hardware, config.measure, reference, devices) as measurer:
+            compiler = Compiler(networks, hardware, measurer, progress.report)
+            compiler.compare_untuned(allow_different=config.allow_different)
+            progress.report("timing the tasks as they are")
+            baseline = session.baseline(networks.tasks, measurer, trials)
+            progress.report("deriving the design spaces")
+            left = reasons_to_leave(networks.tasks, baseline)
+            chosen = [i for i, reason in enumerate(left) if reason is None]
+            run = TuningRun(
+                [networks.tasks[i] for i in chosen],
+                _scheduler(networks, chosen, baseline, config),
+                hardware,
+                measurer,
+                session.trials,
+                bundle=loaded,
+                config=_with_batch(config.search, trials, len(chosen)),
+                seed=seed,
+                memory=memory.bank() if memory else None,
             )
-        for number, search in zip(chosen, run.searches, strict=True):
-            left[number] = outcome_to_leave(search)
-        progress.report("writing the database")
-        before_s = [baseline.untuned_s[task.workload_id] for task in networks.tasks]
-        database = write_database(session.folder, networks.tasks, before_s, run.searches)
-        best_s = progress.state.best_s
-        latency_s = [
-            min(s or math.inf, b or math.inf) for s, b in zip(best_s, before_s, strict=True)
-        ]
-        compared, wrong = compiler.compile_tuned(latency_s, session.folder, database)
-        right = [search for search in run.searches if search.task.workload_id not in wrong]
-        if wrong:
-            write_database(session.folder, networks.tasks, before_s, right)
-        if memory:
-            memory.add(right, hardware)
-        for number, task in enumerate(networks.tasks):
-            if task.workload_id in wrong:
-                left[number] = WRONG
-    result = TuneResult(
-        networks=tuple(compared),
-        bundle=loaded.name if loaded else COLD,
-        hardware_id=hardware.hardware_id,
-        seed=seed,
-        config=config.model_dump(mode="json"),
-        trials=progress.state.trials,
-        elapsed_s=progress.elapsed_s(),
-        search_s=progress.state.search_s,
-        measure_s=progress.state.measure_s,
-        stopped=stopped,
-        tasks=tuple(_task_results(networks, progress.state, before_s, left)),
-        curve=tuple(progress.state.curve),
-    )
-    write_file(session.folder / RESULT, (result.model_dump_json(indent=2) + "\n").encode())
-    progress.report("done")
-    return result
+            progress.report("tuning")
+            with Interruptible(progress.report) as interruptible:
+                stopped = run.run(
+                    trials,
+                    deadline=deadline,
+                    min_gain=config.min_gain,
+                    interrupted=interruptible.asked,
+                    on_batch=lambda batch: progress.add(batch._replace(task=chosen[batch.task])),
+                )
+            for number, search in zip(chosen, run.searches, strict=True):
+                left[number] = outcome_to_leave(search)
+            progress.report("writing the database")
+            before_s = [baseline.untuned_s[task.workload_id] for task in networks.tasks]
+            database = write_database(session.folder, networks.tasks, before_s, run.searches)
+            best_s = progress.state.best_s
+            latency_s = [
+                min(s or math.inf, b or math.inf) for s, b in zip(best_s, before_s, strict=True)
+            ]
+            compared, wrong = compiler.compile_tuned(latency_s, session.folder, database)
+            right = [search for search in run.searches if search.task.workload_id not in wrong]
+            if wrong:
+                write_database(session.folder, networks.tasks, before_s, right)
+            if memory:
+                memory.add(right, hardware)
+            for number, task in enumerate(networks.tasks):
+                if task.workload_id in wrong:
+                    left[number] = WRONG
+        result = TuneResult(
+            networks=tuple(compared),
+            bundle=loaded.name if loaded else COLD,
+            hardware_id=hardware.hardware_id,
+            seed=seed,
+            config=config.model_dump(mode="json"),
+            trials=progress.state.trials,
+            elapsed_s=progress.elapsed_s(),
+            search_s=progress.state.search_s,
+            measure_s=progress.state.measure_s,
+            stopped=stopped,
+            tasks=tuple(_task_results(networks, progress.state, before_s, left)),
+            curve=tuple(progress.state.curve),
+        )
+        write_file(session.folder / RESULT, (result.model_dump_json(indent=2) + "\n").encode())
+        progress.report("done")
+        return result
 
 
 def _scheduler(
@@ -227,10 +231,13 @@ def _check(sources: Sequence[Any], trials: int, config: TuneConfig) -> None:
         raise InputError("a required latency must be a positive number")
 
 
-def _load(bundle: Bundle | str | Path | None) -> Bundle | None:
-    if isinstance(bundle, Bundle):
-        return bundle
-    return None if bundle == COLD else load_pretrained(bundle or DEFAULT_BUNDLE)
+def _load(bundle: Bundle | str | Path | None, hardware: Hardware) -> Bundle | None:
+    if bundle == COLD:
+        return None
+    loaded = bundle if isinstance(bundle, Bundle) else load_pretrained(bundle or DEFAULT_BUNDLE)
+    if unknown := loaded.unknown(hardware):
+        _log.warning("%s", unknown)
+    return loaded
 
 
 def _with_batch(config: SearchConfig, trials: int, tasks: int) -> SearchConfig:

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,9 @@ def build_library(mod: Any, target: Any, path: Path, *, keep_layout: bool = Fals
         mod = tvm.s_tir.transform.RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(mod)
     triple = str(target.attrs.get("mtriple", ""))
     finish = _keep_object if triple and is_foreign(triple) else link_shared
-    _build(mod, target).export_library(str(path), fcompile=finish)
+    # Here, and not where TVM would: whoever removes the library's folder removes this, too.
+    with tempfile.TemporaryDirectory(dir=path.parent) as objects:
+        _build(mod, target).export_library(str(path), fcompile=finish, workspace_dir=objects)
 
 
 def is_foreign(triple: str) -> bool:

@@ -37,8 +37,10 @@ def link_shared(output: str | Path, objects: Sequence[str | Path]) -> None:
         raise RuntimeError(f"linking failed: {reason}")
 
 
-def export_network(module: Any, path: Path) -> None:
+def export_network(module: Any, path: Path, scratch: Path) -> None:
     """Write a compiled Relax module as a shared library, which takes a whole compiler to link.
+
+    Parts of it are written to ``scratch``.
 
     Raises
     ------
@@ -51,7 +53,7 @@ def export_network(module: Any, path: Path) -> None:
 
     if cc.get_cc() is None:
         raise EnvironmentMismatchError("no C++ compiler found; install g++ or clang")
-    module.export_library(str(path))
+    module.export_library(str(path), workspace_dir=str(scratch))
 
 
 def is_linked(path: Path) -> bool:

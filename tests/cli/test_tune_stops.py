@@ -75,12 +75,19 @@ def test_killed_and_resumed(tmp_path: Path, sources: list[str], bundle: Bundle) 
     assert kept <= set(new)
 
 
-def test_ctrl_c_compiles_what_was_found(tmp_path: Path, sources: list[str], bundle: Bundle) -> None:
+def test_a_second_one_is_refused_and_sigterm_compiles_what_was_found(
+    tmp_path: Path, sources: list[str], bundle: Bundle
+) -> None:
     out = tmp_path / "run"
     process = start_and_wait_for_a_batch(command(sources[:1], bundle, 4000), out)
-    process.send_signal(signal.SIGINT)
+    for options in ([], ["--resume"]):
+        second = costlib(*command(sources[:1], bundle, 4000), "--out", out, *options)
+        assert second.returncode == 2
+        assert f"is being tuned by process {process.pid} on" in second.stderr.splitlines()[-1]
+    process.send_signal(signal.SIGTERM)
     stdout, stderr = process.communicate(timeout=240)
     assert process.returncode == 0, stderr
+    assert "stopping after this batch; again to abort" in stderr
     result = json.loads(stdout)
     assert result["stopped"] == "it was interrupted"
     assert 0 < result["trials"] < 4000

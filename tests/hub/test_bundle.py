@@ -110,8 +110,11 @@ def test_saving_over_something_else_is_refused(tmp_path: Path, bundle: Bundle) -
     assert (tmp_path / "precious.txt").read_text() == "mine"
 
 
-def test_saving_over_a_bundle_replaces_it(bundle_copy: Path, bundle: Bundle) -> None:
+def test_saving_over_a_bundle_replaces_it_if_told_to(bundle_copy: Path, bundle: Bundle) -> None:
     (bundle_copy / "left-over.txt").write_text("old")
+    with pytest.raises(BundleError, match="holds a bundle already; --replace"):
+        save_again(bundle, bundle_copy, replace=False)
+    assert (bundle_copy / "left-over.txt").exists()
     save_again(bundle, bundle_copy)
     assert not (bundle_copy / "left-over.txt").exists()
     assert Bundle.load(bundle_copy).name == bundle_copy.name
@@ -134,6 +137,7 @@ for seed in range(10):
         hardware=about.hardware,
         trained_on=about.trained_on,
         metrics=about.metrics,
+        replace=True,
     )
 """
 
@@ -187,7 +191,9 @@ def test_a_full_disk_leaves_the_old_bundle(
     assert [path.name for path in bundle_copy.parent.iterdir()] == [bundle_copy.name]
 
 
-def save_again(bundle: Bundle, out: Path, generator: Generator | None = None) -> Bundle:
+def save_again(
+    bundle: Bundle, out: Path, generator: Generator | None = None, replace: bool = True
+) -> Bundle:
     manifest = bundle.manifest
     return save_bundle(
         out,
@@ -198,6 +204,7 @@ def save_again(bundle: Bundle, out: Path, generator: Generator | None = None) ->
         hardware=manifest.hardware,
         trained_on=manifest.trained_on,
         metrics=manifest.metrics,
+        replace=replace,
     )
 
 

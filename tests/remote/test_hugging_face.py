@@ -138,10 +138,24 @@ def test_a_bundle_comes_out_of_the_hubs_own_cache(
     copy = Path(client.get(f"fetch({url!r})"))
     hub.sent.clear()
     kept = blobs(home, repository)
-    assert len(kept) == len([path for path in copy.rglob("*") if path.is_file()])
+    assert len(kept) == len([path for path in copy.rglob("[!.]*") if path.is_file()])
     shutil.rmtree(copy)
     assert client.get(f"fetch({url!r})") == str(copy)
     assert hub.sent == [] and blobs(home, repository) == kept
+
+
+def test_damage_in_the_hubs_own_cache_is_mended(
+    hub: HubServer, client: Client, folder: Path, url: str, repository: str, home: Path
+) -> None:
+    client.get(f"publish(load_pretrained({str(folder)!r}), {url!r})")
+    copy = Path(client.get(f"fetch({url!r})"))
+    hub.sent.clear()
+    sound = (copy / "model" / "model.txt").read_bytes()
+    (copy / "model" / "model.txt").write_bytes(sound[:-1] + b"x")  # Which is linked to there.
+    (copy / "model" / "config.json").write_bytes(b"")
+    client.get(f"str(load_pretrained({url!r}))")
+    assert (copy / "model" / "model.txt").read_bytes() == sound
+    assert sorted(hub.sent) == ["model/config.json", "model/model.txt"]
 
 
 def test_bundles_that_are_none(

@@ -100,5 +100,8 @@ def test_pictures_are_saved_for_papers(tmp_path: Path) -> None:
 
 
 def test_a_page_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="missing"):
-        save_page(page(), tmp_path / "missing" / "page.html")
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(StorageError, match="cannot write"):
+        save_page(page(), tmp_path / "file" / "page.html")
+    save_page(page(), tmp_path / "new" / "page.html")
+    assert (tmp_path / "new" / "page.html").is_file()

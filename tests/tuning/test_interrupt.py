@@ -1,21 +1,62 @@
-"""Ctrl-C while a run is at work."""
+"""Ctrl-C, and what is taken for it, while a run is at work."""
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
-from costlib.tuning.interrupt import Interruptible
+from costlib.tuning.interrupt import SIGNALS, STOPPING, Interruptible, ended_like_ctrl_c
 
 
-def test_the_first_ctrl_c_is_a_wish_the_second_an_order() -> None:
-    before = signal.getsignal(signal.SIGINT)
-    with Interruptible() as interruptible:
+@pytest.mark.parametrize("first", SIGNALS)
+def test_the_first_is_a_wish_the_second_an_order(first: signal.Signals) -> None:
+    before = [signal.getsignal(number) for number in SIGNALS]
+    said: list[str] = []
+    with Interruptible(said.append) as interruptible:
         assert not interruptible.asked()
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), first)
         assert interruptible.asked()
+        assert said == [STOPPING], "it is acknowledged at once"
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before
+    assert [signal.getsignal(number) for number in SIGNALS] == before
+
+
+def test_a_closed_terminal_tells_twice_and_is_written_to_no_more() -> None:
+    code = """
+import os, pty, signal, sys
+from costlib.tuning.interrupt import Interruptible
+ours, theirs = pty.openpty()
+os.dup2(theirs, 2)
+with Interruptible(lambda line: print(line, file=sys.stderr, flush=True)) as interruptible:
+    os.close(theirs)
+    os.close(ours)
+    for _ in range(2):
+        os.kill(os.getpid(), signal.SIGHUP)
+    print("written to nowhere", file=sys.stderr, flush=True)
+    print(interruptible.asked())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True
+    )
+    assert done.stdout == "True\n"
+
+
+def test_what_is_ignored_stays_so() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with ended_like_ctrl_c(), Interruptible() as interruptible:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not interruptible.asked()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_anything_ends_like_ctrl_c() -> None:
+    with pytest.raises(KeyboardInterrupt), ended_like_ctrl_c():
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

@@ -16,8 +16,9 @@ from costlib.measure.measurement import Measurement
 from costlib.schema import CanaryTimes, Origin, Status
 from costlib.space.design_space import DesignSpace
 from costlib.tuning import session as module
-from costlib.tuning.session import TASKS, Session
-from costlib.tuning.trials import Record
+from costlib.tuning.database import WORKLOADS
+from costlib.tuning.session import RUN, TASKS, Session
+from costlib.tuning.trials import BATCHES, Record
 from costlib.workloads import Task, extract_tasks
 
 FIRST = CanaryTimes(compute_s=1e-3, memory_s=1e-3)
@@ -54,6 +55,54 @@ def test_a_folder_is_of_one_run(hardware: Hardware, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="choose another folder"):
         Session(tmp_path, ["b"], hardware, 0, resume=True)
     Session(tmp_path, ["a"], hardware, 0, resume=True)
+
+
+@pytest.mark.parametrize("name", ["dataset.json", "bundle.json"])
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_dataset_or_a_bundle_is_no_place_for_a_run(
+    hardware: Hardware, tmp_path: Path, name: str, resume: bool
+) -> None:
+    (tmp_path / name).write_text("{}")
+    with pytest.raises(InputError, match=r"holds a .*; choose another folder"):
+        Session(tmp_path, ["a"], hardware, 0, resume=resume)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_nor_is_a_database_of_metaschedule(hardware: Hardware, tmp_path: Path) -> None:
+    (tmp_path / WORKLOADS).write_text("[]")
+    with pytest.raises(InputError, match="holds no run, but database_workload"):
+        Session(tmp_path, ["a"], hardware, 0)
+
+
+def test_what_is_no_run_is_not_resumed(hardware: Hardware, tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(InputError, match="holds no run to go on with"):
+            Session(folder, ["a"], hardware, 0, resume=True)
+    assert not (tmp_path / "missing").exists()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{"])
+def test_a_run_goes_on_without_its_note(
+    hardware: Hardware, tasks: list[Task], tmp_path: Path, content: bytes | None
+) -> None:
+    session = Session(tmp_path, ["a"], hardware, 0)
+    session.trials.keep_reference(FIRST)
+    session.trials.register(tasks[:1], [])
+    program, _ = next(DesignSpace(tasks[0]).sample(0))
+    measurement = Measurement(program, Status.OK, 1e-3, (1e-3,), (1e-3,), (1e-3,))
+    session.trials.append(Record(tasks[0].workload_id, [measurement], [Origin.RANDOM]))
+    note = (tmp_path / RUN).read_bytes()
+    (tmp_path / RUN).unlink() if content is None else (tmp_path / RUN).write_bytes(content)
+    with pytest.raises(InputError, match="--resume goes on"):
+        Session(tmp_path, ["a"], hardware, 0)
+    with pytest.raises(InputError, match=r"with seed 0, not on .* with seed 1"):
+        Session(tmp_path, ["a"], hardware, 1, resume=True)
+    (batch,) = (tmp_path / BATCHES).iterdir()
+    batch.write_bytes(b"")
+    again = Session(tmp_path, ["a"], hardware, 0, resume=True)
+    assert (tmp_path / RUN).read_bytes() == note
+    (record,) = again.trials.recorded()
+    assert [one.program.program_id for one in record.measurements] == [program.program_id]
 
 
 def test_tasks_are_timed_in_the_state_of_the_machine_that_the_run_began_in(

@@ -118,7 +118,9 @@ def test_a_run_is_resumed_when_asked(bundle: Bundle, hardware: Hardware, tmp_pat
             resume=resume,
         )
 
-    first = go_on(2)
+    with pytest.raises(InputError, match="holds no run to go on with"):
+        go_on(2)
+    first = go_on(2, resume=False)
     with pytest.raises(InputError, match="--resume goes on"):
         go_on(4, resume=False)
     with pytest.raises(InputError, match="choose another folder"):

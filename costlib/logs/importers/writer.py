@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from costlib.data.dataset import Dataset
+from costlib.data.manifest import check_place
 from costlib.data.task_tables import sketch_row
 from costlib.identity import content_id
 from costlib.logs.importers.record import ImportedRecord
@@ -26,6 +27,7 @@ class ImportWriter:
 
     def __init__(self, out: Path) -> None:
         self._out = out
+        check_place(out)
         self.dataset = Dataset.create(out) if out.exists() else None
         self._workloads: dict[str, ImportedRecord] = {}
         self._sketches: dict[str, ImportedRecord] = {}
