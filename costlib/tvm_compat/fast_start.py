@@ -32,6 +32,8 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+from costlib.hiding import hidden
+
 INTRINSICS = "tvm.s_tir.tensor_intrin"
 
 INTRINSIC_MODULES = {
@@ -56,7 +58,7 @@ def start() -> ModuleType:
         TVM before, only what has not happened yet is sped up.
     """
     os.environ.setdefault("TVM_NUM_THREADS", str(len(os.sched_getaffinity(0))))
-    with _hidden("torch"), _names_fetched_once():
+    with hidden("torch"), _names_fetched_once():
         tvm = importlib.import_module("tvm")
     if INTRINSICS not in sys.modules:
         _make_intrinsics_lazy()
@@ -88,19 +90,6 @@ def quick_parsing() -> Iterator[None]:
         yield
     finally:
         inspect.stack = stack
-
-
-@contextlib.contextmanager
-def _hidden(package: str) -> Iterator[None]:
-    """Make importing ``package`` fail for a moment, unless it is imported already."""
-    if package in sys.modules:
-        yield
-        return
-    sys.modules[package] = None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        del sys.modules[package]
 
 
 @contextlib.contextmanager

@@ -119,7 +119,7 @@ def test_all_cores_are_used_unless_the_user_says_otherwise() -> None:
 def test_each_part_is_still_needed() -> None:
     """Fails once a TVM release starts fast by itself: then remove that part."""
     torch_imports, names_fetched, stack_calls, modules = json.loads(run(STOCK))
-    assert torch_imports > 0, "tvm_ffi does not import torch any more: drop _hidden"
+    assert torch_imports > 0, "tvm_ffi does not import torch any more: do not hide it"
     assert names_fetched > 20, "modules do not fetch names any more: drop _names_fetched_once"
     assert stack_calls > 100, "parsing does not walk the stack any more: drop _stack_without_source"
     assert len(modules) > 1, "intrinsics are imported one by one: drop _make_intrinsics_lazy"
