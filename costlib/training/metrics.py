@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import polars as pl
 from scipy.special import comb, expit
 
 from costlib.arrays import Floats, Integers
@@ -138,9 +139,7 @@ def pairwise_accuracy(scores: Floats, latency_s: Floats) -> float:
 
 def rank_correlation(scores: Floats, latency_s: Floats) -> float:
     """Return Spearman's correlation of scores and throughputs; NaN if either is constant."""
-    from scipy.stats import rankdata
-
-    ranks = rankdata(scores), rankdata(-latency_s)
+    ranks = [pl.Series(values).rank().to_numpy() for values in (scores, -latency_s)]
     if any(np.ptp(one) == 0 for one in ranks):
         return float("nan")
     return float(np.corrcoef(*ranks)[0, 1])
