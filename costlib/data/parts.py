@@ -221,7 +221,7 @@ def hardware_of(part: Path) -> str:
 
 def polars_schema(schema: pa.Schema) -> pl.Schema:
     """Return the names and types that polars gives the columns of ``schema``."""
-    return pl.Schema(schema)
+    return pl.DataFrame(schema.remove_metadata().empty_table()).schema
 
 
 def _replaces(part: Path) -> list[str]:

@@ -139,7 +139,7 @@ def pairwise_accuracy(scores: Floats, latency_s: Floats) -> float:
 
 def rank_correlation(scores: Floats, latency_s: Floats) -> float:
     """Return Spearman's correlation of scores and throughputs; NaN if either is constant."""
-    ranks = [pl.Series(values).rank().to_numpy() for values in (scores, -latency_s)]
+    ranks = pl.Series(scores).rank().to_numpy(), pl.Series(-latency_s).rank().to_numpy()
     if any(np.ptp(one) == 0 for one in ranks):
         return float("nan")
     return float(np.corrcoef(*ranks)[0, 1])
