@@ -18,6 +18,7 @@ PACKAGE = Path(costlib.__file__).parent
 ORDER = (
     "errors",
     "frozen",
+    "hiding",
     "identity",
     "schema",
     "arrays",

@@ -11,15 +11,14 @@ import json
 from pathlib import Path
 from typing import Any, Self
 
-import lightgbm as lgb
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from costlib.arrays import Bools, Floats, Integers
 from costlib.errors import InputError
 from costlib.features.batch import FeatureBatch
 from costlib.frozen import FrozenStrict
 from costlib.models.base import reading
+from costlib.models.boosting import lgb
 from costlib.models.trees import grow, load_trees, save_trees, tree_parameters
 from costlib.space.directions import DIRECTIONS
 
@@ -150,6 +149,7 @@ class DirectionModel:
 
 def _calibrate(logits: Floats, allowed: Any, best: Any) -> float:
     """Find the temperature at which the best directions are most likely (Guo et al., ICML'17)."""
+    from scipy.optimize import minimize_scalar
 
     def loss(log_temperature: float) -> float:
         chances = _softmax(logits, allowed, float(np.exp(log_temperature)))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import lightgbm as lgb
 import numpy as np
 
 from costlib.arrays import Float32s, Floats, Integers
 from costlib.features.batch import FeatureBatch
 from costlib.frozen import FrozenStrict
 from costlib.models.base import check_training_data
+from costlib.models.boosting import lgb
 from costlib.models.trees import TreeModel, grow, tree_parameters
 
 Levels = np.ndarray[Any, np.dtype[np.int32]]

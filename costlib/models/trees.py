@@ -11,11 +11,11 @@ import re
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-import lightgbm as lgb
 import numpy as np
 from pydantic import BaseModel
 
 from costlib.models.base import CostModel, reading
+from costlib.models.boosting import lgb
 from costlib.models.training_curve import tell_progress
 
 _MOST_CLASSES = 1_000

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import ClassVar
 
 from costlib.hardware import Hardware
@@ -17,7 +18,7 @@ from costlib.search.strategy import Strategy, StrategyConfig
 from costlib.testing.simulated import SimulatedDevice, analytic
 from costlib.workloads import Task, extract_tasks
 
-_ROUNDS = 4
+_ROUNDS = 3
 _BATCH = 4
 
 
@@ -106,5 +107,6 @@ class StrategySuite:
         assert len({m.program.program_id for m in device.measured}) == len(device.measured)
 
 
+@functools.cache
 def _matmul() -> Task:
     return extract_tasks("matmul 64 64 64", Hardware.local())[0]

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import polars as pl
 from scipy.special import comb, expit
-from scipy.stats import rankdata
-from sklearn.calibration import calibration_curve
 
 from costlib.arrays import Floats, Integers
 from costlib.frozen import Frozen
@@ -168,7 +167,7 @@ def pairwise_accuracy(scores: Floats, latency_s: Floats) -> float:
 
 def rank_correlation(scores: Floats, latency_s: Floats) -> float:
     """Return Spearman's correlation of scores and throughputs; NaN if either is constant."""
-    ranks = rankdata(scores), rankdata(-latency_s)
+    ranks = pl.Series(scores).rank().to_numpy(), pl.Series(-latency_s).rank().to_numpy()
     if any(np.ptp(one) == 0 for one in ranks):
         return float("nan")
     return float(np.corrcoef(*ranks)[0, 1])
@@ -192,6 +191,8 @@ class Calibration(Frozen):
 
 def calibrate_pairs(scores: Floats, latency_s: Floats, groups: Integers) -> Calibration:
     """Compare the scores' differences with what was measured; see :func:`evaluate_scores`."""
+    from sklearn.calibration import calibration_curve
+
     gaps, right = [np.zeros(0)], [np.zeros(0, bool)]
     for group in np.unique(groups):
         rows = np.flatnonzero(groups == group)[:_MOST_PROGRAMS]

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import lightgbm as lgb
 import numpy as np
 
 from costlib.arrays import Bools, Float32s, Floats
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
 from costlib.features.build import build_features
+from costlib.models.boosting import lgb
 from costlib.models.gbdt import GbdtConfig, GbdtModel, ranked_together
 from costlib.training.batches import Chosen, Progress, batches, chosen_hardware, measured_tasks
 

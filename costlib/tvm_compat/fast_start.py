@@ -3,7 +3,7 @@
 TVM takes half of the processors it sees for hyper-threads; unless ``TVM_NUM_THREADS`` says
 otherwise, it gets them all.
 
-Four things make a stock start slow, and each is undone here on its own:
+Five things make a stock start slow, and each is undone here on its own:
 
 1. ``tvm_ffi`` imports torch if it can. We hide torch during the import; torch imported
    later works as before.
@@ -14,6 +14,8 @@ Four things make a stock start slow, and each is undone here on its own:
    every frame. While intrinsics are imported, a version without that look-up stands in.
 4. Each of dozens of modules asks for the names of all functions that C++ registered. While TVM is
    imported, they are fetched again only if there are more.
+5. A type that the installed runtime lacks is an error in C++, whose backtrace makes it read the
+   symbols of all libraries. While TVM is imported, such a type is looked for in a list first.
 
 ``tests/tvm_compat`` holds a test for each that fails once TVM no longer needs it.
 """
@@ -31,6 +33,8 @@ import traceback
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
+
+from costlib.hiding import hidden
 
 INTRINSICS = "tvm.s_tir.tensor_intrin"
 
@@ -56,7 +60,7 @@ def start() -> ModuleType:
         TVM before, only what has not happened yet is sped up.
     """
     os.environ.setdefault("TVM_NUM_THREADS", str(len(os.sched_getaffinity(0))))
-    with _hidden("torch"), _names_fetched_once():
+    with hidden("torch"), _names_fetched_once(), _types_looked_up():
         tvm = importlib.import_module("tvm")
     if INTRINSICS not in sys.modules:
         _make_intrinsics_lazy()
@@ -91,19 +95,6 @@ def quick_parsing() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _hidden(package: str) -> Iterator[None]:
-    """Make importing ``package`` fail for a moment, unless it is imported already."""
-    if package in sys.modules:
-        yield
-        return
-    sys.modules[package] = None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        del sys.modules[package]
-
-
-@contextlib.contextmanager
 def _names_fetched_once() -> Iterator[None]:
     """Let ``tvm_ffi`` keep the names of the functions that C++ registered."""
     registry: Any = importlib.import_module("tvm_ffi.registry")
@@ -121,6 +112,25 @@ def _names_fetched_once() -> Iterator[None]:
         yield
     finally:
         registry.list_global_func_names = fetch
+
+
+@contextlib.contextmanager
+def _types_looked_up() -> Iterator[None]:
+    """Let ``tvm_ffi`` ask C++ for those types alone that are there."""
+    registry: Any = importlib.import_module("tvm_ffi.registry")
+    find = registry.core._object_type_key_to_index
+    known: set[str] = set()
+
+    def index_of(key: str) -> int | None:
+        if key not in known:
+            known.update(registry.get_registered_type_keys())
+        return find(key) if key in known else None
+
+    registry.core._object_type_key_to_index = index_of
+    try:
+        yield
+    finally:
+        registry.core._object_type_key_to_index = find
 
 
 def _make_intrinsics_lazy() -> None:

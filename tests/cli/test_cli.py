@@ -43,7 +43,7 @@ def succeed(*arguments: object) -> object:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_shows_an_example(command: tuple[str, ...]) -> None:
-    process = start(*command, "--help")
+    process = costlib(*command, "--help")
     assert process.returncode == 0
     assert f"costlib {' '.join(command)}" in process.stdout
     assert "Example" in process.stdout

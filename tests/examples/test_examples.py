@@ -41,7 +41,10 @@ def test_a_relax_module_tuned_and_deployed(tmp_path: Path) -> None:
 
 
 def test_a_new_family(tmp_path: Path) -> None:
-    result = example("new_family.py")["main"](trials=4, programs=2, out=tmp_path)
+    main = example("new_family.py")["main"]
+    names = main.__globals__
+    names["Mixer"] = functools.partial(names["Mixer"], blocks=1, width=16)
+    result = main(trials=4, programs=2, out=tmp_path)
     (network,) = result.networks
     assert network.max_abs_error < 1e-3
     assert network.latency_after_s > 0

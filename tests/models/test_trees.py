@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import lightgbm as lgb
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from costlib.models.boosting import lgb
 from costlib.models.trees import load_trees, save_trees
 
 COLUMNS = 5

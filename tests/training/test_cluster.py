@@ -18,9 +18,9 @@ from costlib.generator.sentences import write_down
 from costlib.generator.transformer import GeneratorConfig
 from costlib.hub import load_pretrained
 from costlib.models.baselines.mlp import MlpConfig, MlpModel
-from costlib.models.baselines.neural import NeuralModel, measure_columns
-from costlib.models.baselines.sequence import SequenceModel
-from costlib.models.gbdt import GbdtModel
+from costlib.models.baselines.neural import NeuralConfig, NeuralModel, measure_columns
+from costlib.models.baselines.sequence import SequenceConfig, SequenceModel
+from costlib.models.gbdt import GbdtConfig, GbdtModel
 from costlib.training import cluster
 from costlib.training.batches import assemble
 from costlib.training.cluster import connected, fit_on_cluster
@@ -36,7 +36,7 @@ def two_workers() -> Iterator[Any]:
 
 
 def test_as_good_as_one_process(two_workers: Any, dataset: Dataset) -> None:
-    together, alone = GbdtModel(), GbdtModel()
+    together, alone = (GbdtModel(GbdtConfig(num_trees=100)) for _ in range(2))
     programs, tasks = fit_on_cluster(two_workers, dataset, together)
     data = assemble(dataset)
     alone.fit(data.batch, data.labels, data.groups)
@@ -59,12 +59,15 @@ def test_both_workers_hold_a_share(dataset: Dataset) -> None:
     assert cluster.divided(dataset, chosen, None, 2) == [chosen]
 
 
-@pytest.mark.parametrize("kind", [MlpModel, SequenceModel])
+@pytest.mark.parametrize(
+    ("kind", "config"),
+    [(MlpModel, MlpConfig(epochs=20)), (SequenceModel, SequenceConfig(epochs=20))],
+)
 def test_a_neural_model_is_as_good_as_one_process(
-    kind: type[NeuralModel], two_workers: Any, dataset: Dataset
+    kind: type[NeuralModel], config: NeuralConfig, two_workers: Any, dataset: Dataset
 ) -> None:
-    alone = kind()
-    together, programs, tasks = fit_in_ranks(two_workers, dataset, kind())
+    alone = kind(config)
+    together, programs, tasks = fit_in_ranks(two_workers, dataset, kind(config))
     data = assemble(dataset, view=alone.view)
     alone.fit(data.batch, data.labels, data.groups)
     assert programs == len(data.labels)

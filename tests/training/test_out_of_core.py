@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import lightgbm as lgb
 import numpy as np
 import pytest
 
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
 from costlib.models import gbdt
+from costlib.models.boosting import lgb
 from costlib.models.gbdt import GbdtConfig, GbdtModel, ranked_together
 from costlib.training import out_of_core
 from costlib.training.batches import assemble

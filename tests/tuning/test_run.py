@@ -185,15 +185,15 @@ def test_a_run_killed_twice_and_resumed_is_the_run_that_was_not(
         return told
 
     whole, expected = begin("whole", SimulatedDevice(analytic, 1.2))
-    reason = whole.run(60)
+    reason = whole.run(36)
     killed, _ = begin("killed", SimulatedDevice(analytic, 1.2))
     with pytest.raises(KilledError):
-        killed.run(60, on_batch=kill_after(18))
-    again, _ = begin("killed", Mortal(12, 1.2))
+        killed.run(36, on_batch=kill_after(12))
+    again, _ = begin("killed", Mortal(8, 1.2))
     with pytest.raises(KilledError):
-        again.run(60)
+        again.run(36)
     resumed, scheduler = begin("killed", SimulatedDevice(analytic, 1.2))
-    assert resumed.run(60) == reason
+    assert resumed.run(36) == reason
     assert scheduler._history == expected._history
     assert resumed.measured == whole.measured
 

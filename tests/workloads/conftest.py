@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from costlib.hardware import Hardware
+from costlib.hardware import Hardware, make_target
 from costlib.tvm_compat import relax, tvm
 from costlib.workloads import prepare_network
 
@@ -18,8 +18,9 @@ def run(hardware):
     """Compile a network untuned and return its outputs for the inputs."""
 
     def compiled(network, inputs):
+        target = make_target(hardware.target | {"opt-level": 0})  # LLVM's own passes take longest.
         with tvm.transform.PassContext(opt_level=3):
-            program = tvm.compile(prepare_network(network, hardware), target=hardware.tvm_target())
+            program = tvm.compile(prepare_network(network, hardware), target=target)
         machine = relax.VirtualMachine(program, tvm.cpu())
         outputs = machine["main"](*[tvm.runtime.tensor(array) for array in inputs])
         outputs = [outputs] if isinstance(outputs, tvm.runtime.Tensor) else outputs

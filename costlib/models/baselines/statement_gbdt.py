@@ -6,13 +6,13 @@ the loss is squared and weighted by the throughput, so that fast programs count 
 
 from __future__ import annotations
 
-import lightgbm as lgb
 import numpy as np
 
 from costlib.arrays import Float32s, Floats, Integers
 from costlib.features.batch import FeatureBatch
 from costlib.frozen import FrozenStrict
 from costlib.models.base import check_training_data
+from costlib.models.boosting import lgb
 from costlib.models.trees import TreeModel, grow, tree_parameters
 
 
