@@ -70,6 +70,10 @@ def unary() -> list[Case]:
         Case("_to_copy", lambda x: x.bool(), (normal(3, 4) * 0.3,)),
         Case("_to_copy", lambda x: x.half(), (normal(3, 4),)),
         Case("signbit", torch.signbit, (MASK,)),
+        Case("erfc", lambda x: (torch.erfc(x), torch.lgamma(x)), (normal(3, 4) * 2,)),
+        Case(
+            "full", lambda x: x.double() + torch.full_like(x, 0.1, dtype=torch.float64), (SPECIAL,)
+        ),
         Case("nan_to_num", torch.nan_to_num, (SPECIAL,)),
     ]
 
@@ -222,6 +226,22 @@ def indexing() -> list[Case]:
             lambda x, p: x[:2, :3, 0].scatter_reduce(1, p, x[:2, :3, 1], "amax"),
             (x, places),
         ),
+        Case(
+            "scatter_reduce",
+            lambda x, p: tuple(
+                x[:2, :3, 0].scatter_reduce(1, p, x[:2, :3, 1], kind, include_self=itself)
+                for kind in ("mean", "sum", "prod", "amin")
+                for itself in (True, False)
+            ),
+            (x, places),
+        ),
+        Case(
+            "_embedding_bag",
+            lambda x, i, o: tuple(
+                F.embedding_bag(i, x[:, 0], o, mode=mode) for mode in ("sum", "mean", "max")
+            ),
+            (x, torch.tensor([0, 2, 2, 1, 0]), torch.tensor([0, 2, 2])),
+        ),
         Case("slice_scatter", lambda x: x.slice_scatter(x[:, :2], 1, 2, 4), (x,)),
         Case("select_scatter", lambda x: x.select_scatter(x[:, 0], 1, -1), (x,)),
         Case("diagonal_scatter", lambda x: x.diagonal_scatter(x[:, 0, :5], 1, 1, 2), (x,)),
@@ -303,6 +323,7 @@ def products() -> list[Case]:
             lambda q: F.scaled_dot_product_attention(q, q[:, :1], q[:, :1], enable_gqa=True),
             (normal(1, 2, 3, 4),),
         ),
+        Case("_trilinear", layer(nn.Bilinear(4, 4, 2)), (x, normal(2, 3, 4))),
         Case("lstm", layer(nn.LSTM(4, 3, bidirectional=True, batch_first=True)), (x,)),
         Case("gru", layer(nn.GRU(4, 3, num_layers=2)), (x,)),
         Case("rnn_tanh", layer(nn.RNN(4, 3)), (x,)),

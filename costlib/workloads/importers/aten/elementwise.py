@@ -71,6 +71,16 @@ def _library(name: str, function: Callable[..., Any]) -> None:
     CONVERTERS[f"aten.{name}"] = convert
 
 
+def _from_c(name: str) -> Callable[..., Any]:
+    def call(x: Any) -> Any:
+        dtype = str(x.ty.dtype)
+        return tirx.call_pure_extern(dtype, name if dtype == "float64" else f"{name}f", x)
+
+    return call
+
+
+for _name in ("erfc", "lgamma"):
+    _library(_name, _from_c(_name))
 for _name in ("log2", "log10", "log1p", "exp2", "nextafter", "copysign", "hypot"):
     _library(_name, getattr(tirx, _name))
 

@@ -213,7 +213,8 @@ def constant(value: torch.Tensor) -> Any:
 
 def scalar(value: float, dtype: str) -> Any:
     """Return a Relax constant without dimensions."""
-    return constant(torch.tensor(value).to(getattr(torch, dtype)))
+    exact = torch.float64 if isinstance(value, float) else None
+    return constant(torch.tensor(value, dtype=exact).to(getattr(torch, dtype)))
 
 
 def tensor_dtype(dtype: torch.dtype) -> str:

@@ -201,9 +201,69 @@ def _scatter_add(g: Graph, x: Any, dim: int, index: Any, source: Any) -> Any:
 def _scatter_reduce(
     g: Graph, x: Any, dim: int, index: Any, source: Any, reduce: str, include_self: bool = True
 ) -> Any:
-    if reduce == "mean" or not include_self:
-        raise NotImplementedError("a mean, or what leaves out the tensor itself, is not supported")
-    return _scattered(g, x, dim, index, source, _REDUCTIONS[reduce])
+    """Join what comes to each place; what nothing comes to stays."""
+    x = g.tensor(x)
+    if include_self and reduce != "mean":
+        return _scattered(g, x, dim, index, source, _REDUCTIONS[reduce])
+    dtype = static_type(x)[1]
+    zeros = g.emit(R.zeros(shape_of(x), dtype))
+    count = g.emit(_scattered(g, zeros, dim, index, scalar(1, dtype), "add"))
+    touched = g.emit(R.greater(count, scalar(0, dtype)))
+    start = x if include_self else g.emit(R.where(touched, _neutral(reduce, dtype), x))
+    mode = "add" if reduce == "mean" else _REDUCTIONS[reduce]
+    joined = g.emit(_scattered(g, start, dim, index, source, mode))
+    if reduce != "mean":
+        return joined
+    if include_self:
+        count = g.emit(R.add(count, scalar(1, dtype)))
+    counted = g.emit(R.maximum(count, scalar(1, dtype)))
+    divide = R.floor_divide if "float" not in dtype else R.divide
+    return divide(joined, counted)
+
+
+def _neutral(reduce: str, dtype: str) -> Any:
+    """Return what changes nothing when it is joined."""
+    kind = getattr(torch, dtype)
+    info: Any = torch.finfo(kind) if kind.is_floating_point else torch.iinfo(kind)
+    most = math.inf if kind.is_floating_point else info.max
+    least = -math.inf if kind.is_floating_point else info.min
+    return scalar({"sum": 0, "mean": 0, "prod": 1, "amax": least, "amin": most}[reduce], dtype)
+
+
+@converts("_embedding_bag", "_embedding_bag_forward_only")
+def _embedding_bag(
+    g: Graph,
+    table: Any,
+    index: Any,
+    offsets: Any,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    weights: Any = None,
+    include_last_offset: bool = False,
+    padding: int = -1,
+) -> Any:
+    """Look rows up and join those of each bag: summed, averaged, or the largest of each column."""
+    if any(g.reads(number) for number in (1, 2, 3)) or padding >= 0:
+        raise NotImplementedError("a padding index, and results other than the bags")
+    table, index, offsets = g.tensor(table), g.tensor(index), g.tensor(offsets, "int64")
+    dtype = static_type(table)[1]
+    bags, width = shape_of(g.out[0])
+    count = shape_of(index)[0]
+    places = g.tensor(torch.arange(count)[:, None])
+    begun = g.emit(R.less_equal(offsets, places))
+    bag = g.emit(R.sum(g.cast(begun, "int64"), [-1], keepdims=True))
+    bag = g.emit(R.subtract(bag, scalar(1, "int64")))
+    rows = g.emit(R.take(table, index, axis=0, mode="clip"))
+    if weights is not None:
+        rows = g.emit(R.multiply(rows, g.emit(R.expand_dims(g.tensor(weights), 1))))
+    bag = g.emit(R.broadcast_to(bag, [count, width]))
+    start = g.emit(R.zeros([bags, width], dtype))
+    kind = {0: "sum", 1: "mean", 2: "amax"}[mode]
+    out, g.out = g.out, g.out[0]
+    joined = g.emit(_scatter_reduce(g, start, 0, bag, rows, kind, include_self=False))
+    g.out = out
+    return joined, None, None, None
 
 
 def _scattered(g: Graph, x: Any, dim: int, index: Any, source: Any, mode: str) -> Any:

@@ -105,3 +105,25 @@ def _convolution(
         along = R.reshape(g.tensor(bias, wide), (1, -1, *[1] * rank))
         result = g.emit(R.add(result, along))
     return g.cast(result, out)
+
+
+@converts("_trilinear")
+def _trilinear(
+    g: Graph,
+    one: Any,
+    two: Any,
+    three: Any,
+    expand_one: Sequence[int],
+    expand_two: Sequence[int],
+    expand_three: Sequence[int],
+    summed: Sequence[int],
+    unroll: int = 1,
+) -> Any:
+    """Multiply three tensors, dimensions added to each, and sum over some of them."""
+    out = dtype_of(g.out)
+    wide = [
+        g.emit(R.expand_dims(g.tensor(x, computed_in(out)), list(axes))) if axes else g.tensor(x)
+        for x, axes in ((one, expand_one), (two, expand_two), (three, expand_three))
+    ]
+    product = g.emit(R.multiply(g.emit(R.multiply(wide[0], wide[1])), wide[2]))
+    return g.cast(g.emit(R.sum(product, list(summed))), out)
