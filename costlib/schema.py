@@ -39,10 +39,11 @@ class Origin(StrEnum):
     GENERATED = "generated"
     DIFFUSED = "diffused"
     REPEATED = "repeated"
+    CHECKED = "checked"
     IMPORTED = "imported"
 
 
-RECURRING = (str(Origin.IMPORTED), str(Origin.REPEATED))
+RECURRING = (str(Origin.IMPORTED), str(Origin.REPEATED), str(Origin.CHECKED))
 """Origins of measurements of a program that may be there already."""
 
 

@@ -18,7 +18,7 @@ from costlib.hub import Bundle
 from costlib.hub.train import train
 from costlib.measure import measurer
 from costlib.measure.config import MeasureConfig
-from costlib.tuning import comparison
+from costlib.tuning import comparison, run
 from costlib.tvm_compat.api import module_to_json
 from costlib.workloads import Task, extract_tasks, load_network
 
@@ -41,6 +41,7 @@ def measuring_is_quick() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(measurer, "MeasureServer", KeptServer)
         patch.setattr(measurer, "_CALIBRATION_SAMPLES", 10)
+        patch.setattr(run, "_MOST_CHECKS", 0)
         patch.setattr(comparison, "_FIRST_TURNS", 1)
         patch.setattr(comparison, "_MOST_TURNS", 1)
         patch.setattr(comparison, "_is_undisturbed", lambda pytorch: True)

@@ -185,13 +185,13 @@ class Strategy(ABC):
         """
         return self.best() if self.history.stands() >= _STANDS and self.is_unsure else []
 
-    def best(self) -> list[Proposal]:
+    def best(self, origin: Origin = Origin.REPEATED) -> list[Proposal]:
         """Return the best program once more; nothing if there is none."""
         if self.history.best is None:
             return []
         program = self.history.programs[self.history.best]
         candidate = Candidate(program, self.space.lower(program), race=False)
-        return self.proposals([(candidate, Origin.REPEATED)])
+        return self.proposals([(candidate, origin)])
 
     def recall(self, measurements: Sequence[Measurement]) -> None:
         """Take up programs that somebody else has chosen and measured, in their order."""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from costlib.schema import Origin
 from costlib.tuning.result import CurvePoint
 from costlib.tuning.run import Batch
 from costlib.workloads.task import Task
@@ -80,14 +81,20 @@ class Progress:
     def add(self, batch: Batch) -> None:
         """Take up a finished batch; its task is an index into all tasks."""
         state, task = self.state, batch.task
-        for one, best_s in zip(batch.measurements, batch.best_after_s, strict=True):
+        trials = 0
+        for proposal, one, best_s in zip(
+            batch.proposals, batch.measurements, batch.best_after_s, strict=True
+        ):
+            if proposal.origin is Origin.CHECKED:
+                continue
+            trials += 1
             state.curve.append(
                 CurvePoint(
                     elapsed_s=batch.elapsed_s, task=task, latency_s=one.latency_s, best_s=best_s
                 )
             )
-        state.trials += len(batch.measurements)
-        state.task_trials[task] += len(batch.measurements)
+        state.trials += trials
+        state.task_trials[task] += trials
         state.best_s[task] = batch.best_after_s[-1] if batch.best_after_s else state.best_s[task]
         state.search_s += batch.search_s
         state.measure_s += batch.measure_s

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from costlib.errors import MeasureError
@@ -17,7 +18,7 @@ from costlib.hub.bundle import Bundle
 from costlib.hub.priors import PriorBank
 from costlib.measure.building import Building
 from costlib.measure.measurement import Candidate, Measurement
-from costlib.schema import CanaryTimes
+from costlib.schema import CanaryTimes, Origin
 from costlib.search.config import SearchConfig
 from costlib.search.run_model import RunModel
 from costlib.search.strategy import Proposal
@@ -26,6 +27,9 @@ from costlib.search.tasks.relatives import Relatives
 from costlib.search.tasks.scheduler import TaskScheduler
 from costlib.tuning.trials import Record, Trials
 from costlib.workloads.task import Task
+
+_MOST_CHECKS = 4
+"""Measurements of a task's best programs beyond its trials."""
 
 
 class Device(Protocol):
@@ -164,11 +168,34 @@ class TuningRun:
             plan = planned or self._planner.next(trials, trials - self.measured, min_gain)
             if isinstance(plan, str):
                 return plan
-            batch, planned = self._measured(plan, trials, min_gain)
+            following = partial(self._following, plan, trials, min_gain)
+            batch, planned = self._measured(plan, following)
             tell(batch)
         return "all trials were spent"
 
-    def _measured(self, plan: Plan, trials: int, min_gain: float) -> tuple[Batch, Plan | None]:
+    def check_best(
+        self,
+        interrupted: Callable[[], bool] | None = None,
+        on_batch: Callable[[Batch], None] | None = None,
+    ) -> None:
+        """Measure best programs once more that may owe their place to luck; these are no trials.
+
+        Where one turns out to be slower, the next best takes its place and is looked at as well.
+        """
+        for task, search in enumerate(self.searches):
+            for _ in range(_MOST_CHECKS):
+                if not search.is_unsure or (interrupted is not None and interrupted()):
+                    break
+                batch, _ = self._measured(Plan(task, search.best(Origin.CHECKED)), lambda: None)
+                if on_batch is not None:
+                    on_batch(batch)
+
+    def _following(self, plan: Plan, trials: int, min_gain: float) -> Plan | None:
+        return self._planner.ahead(plan, trials, trials - self.measured, min_gain)
+
+    def _measured(
+        self, plan: Plan, following: Callable[[], Plan | None]
+    ) -> tuple[Batch, Plan | None]:
         """Measure a batch and learn from it; the next one is planned while it is built.
 
         Of a batch that the machine fails at, what was measured before is kept.
@@ -177,7 +204,7 @@ class TuningRun:
         search.begin(plan.proposals)
         began = time.perf_counter()
         with self._device.begin(search.task, [p.candidate for p in plan.proposals]) as building:
-            following = self._planner.ahead(plan, trials, trials - self.measured, min_gain)
+            next_plan = following()
             planned = time.perf_counter()
             failure = None
             try:
@@ -201,7 +228,7 @@ class TuningRun:
             raise failure
         batch = self._observed(plan.task, plan.proposals, record)
         learning_s = time.perf_counter() - measured
-        return batch._replace(search_s=batch.search_s + learning_s), following
+        return batch._replace(search_s=batch.search_s + learning_s), next_plan
 
     def _recorded(self) -> Iterator[tuple[int, Record]]:
         """Yield the batches of earlier sessions, with their tasks."""
@@ -226,8 +253,7 @@ class TuningRun:
         search.begin(proposals)
         following = None
         if is_last:
-            plan = Plan(task, proposals)
-            following = self._planner.ahead(plan, trials, trials - self.measured, min_gain)
+            following = self._following(Plan(task, proposals), trials, min_gain)
         self._earlier_s = max(self._earlier_s, record.elapsed_s)
         self.measured += len(programs) - len(valid)
         return self._observed(task, proposals, replace(record, measurements=valid)), following
@@ -241,7 +267,7 @@ class TuningRun:
         self._model.refit()
         for best_s in self._steps(before_s, record.measurements, search.best_s):
             self._scheduler.observe(task, best_s)
-        self.measured += len(record.measurements)
+        self.measured += sum(proposal.origin is not Origin.CHECKED for proposal in proposals)
         return Batch(
             task,
             proposals,

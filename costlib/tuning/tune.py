@@ -29,7 +29,7 @@ from costlib.tuning.memory import Memory
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.progress import Progress, TuneProgress
 from costlib.tuning.result import TaskResult, TuneResult
-from costlib.tuning.run import TuningRun
+from costlib.tuning.run import Batch, TuningRun
 from costlib.tuning.session import RESULT, Baseline, Session, check_place
 from costlib.workloads.task import Task
 
@@ -149,14 +149,7 @@ def tune(
                 memory=memory.bank() if memory else None,
             )
             progress.report("tuning")
-            with Interruptible(progress.report) as interruptible:
-                stopped = run.run(
-                    trials,
-                    deadline=deadline,
-                    min_gain=config.min_gain,
-                    interrupted=interruptible.asked,
-                    on_batch=lambda batch: progress.add(batch._replace(task=chosen[batch.task])),
-                )
+            stopped = _searched(run, trials, deadline, config.min_gain, progress, chosen)
             for number, search in zip(chosen, run.searches, strict=True):
                 left[number] = outcome_to_leave(search)
             progress.report("writing the database")
@@ -192,6 +185,32 @@ def tune(
         write_file(session.folder / RESULT, (result.model_dump_json(indent=2) + "\n").encode())
         progress.report("done")
         return result
+
+
+def _searched(
+    run: TuningRun,
+    trials: int,
+    deadline: float | None,
+    min_gain: float,
+    progress: Progress,
+    chosen: Sequence[int],
+) -> str:
+    """Search, and look at the best programs once more; return why it stopped."""
+
+    def show(batch: Batch) -> None:
+        progress.add(batch._replace(task=chosen[batch.task]))
+
+    with Interruptible(progress.report) as interruptible:
+        stopped = run.run(
+            trials,
+            deadline=deadline,
+            min_gain=min_gain,
+            interrupted=interruptible.asked,
+            on_batch=show,
+        )
+        progress.report("checking the best programs")
+        run.check_best(interruptible.asked, show)
+    return stopped
 
 
 def _scheduler(

@@ -28,6 +28,7 @@ from costlib.search.tasks.scheduler import OBJECTIVES, Objective, TaskScheduler
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
 from costlib.testing.simulated import SimulatedDevice, analytic
+from costlib.tuning import run as run_module
 from costlib.tuning.run import Batch, TuningRun
 from costlib.tuning.trials import BATCHES, Trials
 from costlib.tvm_compat.api import structural_key
@@ -283,6 +284,33 @@ def test_a_lucky_measurement_is_found_out(
         assert origins[Origin.REPEATED] == sum(count - 1 for count in latency.seen.values())
         assert origins[Origin.REPEATED] in repeats
         assert max(latency.seen.values()) in ({2, 3} if max(repeats) else {1})
+
+
+def test_the_best_programs_are_checked_beyond_the_trials(
+    tasks: list[Task], hardware: Hardware, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_module, "_MOST_CHECKS", 4)
+    latency = LuckyOnce()
+    device = SimulatedDevice(latency, slow_down=1.2)
+    run = start(tasks[:1], hardware, tmp_path, device, config=evolving(looks=3))
+    run.run(5)
+    best_s, best = run.searches[0].elite[0]
+    assert analytic(tasks[0], best) == pytest.approx(LUCK * best_s)
+    told: list[Batch] = []
+    run.check_best(on_batch=told.append)
+    best_s, best = run.searches[0].elite[0]
+    assert analytic(tasks[0], best) == pytest.approx(best_s)
+    assert run.measured == 5
+    checks = run.searches[0].history.origins[Origin.CHECKED]
+    assert checks == len(told) == latency.seen.total() - 5 > 0
+    resumed = start(tasks[:1], hardware, tmp_path, device, config=evolving(looks=3))
+    resumed.run(5)
+    assert resumed.searches[0].elite[0] == run.searches[0].elite[0]
+    assert resumed.measured == 5
+    before = latency.seen.total()
+    resumed.check_best()
+    assert latency.seen.total() == before
+    run.check_best(interrupted=lambda: True)
 
 
 def test_the_last_trials_go_to_what_was_measured_once(
