@@ -35,10 +35,18 @@ def test_what_never_agrees_is_not_settled() -> None:
 
 
 def test_a_slow_yardstick_is_timed_once_and_the_others_go_on() -> None:
-    slow, quick = contestant(iter([2.0]), is_yardstick=True), contestant(iter([1.0, 2.0, 1.0, 1.0]))
-    take_turns([slow, quick], 9)
-    assert (len(slow.turns), len(quick.turns)) == (1, 4)
-    assert slow.is_settled and quick.is_settled
+    slow = contestant(iter([2.0]), is_yardstick=True)
+    others = [contestant(iter(turns)) for turns in ([0.1, 0.2, 0.1, 0.1], [1.0, 1.5, 1.0, 1.0])]
+    take_turns([slow, *others], 9)
+    assert [len(one.turns) for one in (slow, *others)] == [1, 4, 4]
+    assert slow.is_settled and all(one.is_settled for one in others)
+
+
+def test_two_turns_are_enough_for_what_is_slow() -> None:
+    one = contestant(iter([1.04, 1.0]))
+    take_turns([one], 9)
+    assert one.is_settled
+    assert one.latency_s == 1.0
 
 
 @given(st.floats(1e-6, 10.0))
