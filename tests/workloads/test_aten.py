@@ -103,6 +103,65 @@ def test_windows_and_places_of_any_size(image, size, kernel, stride, data, run):
         assert_same(str(number), ours, to_numpy(theirs))
 
 
+@settings(
+    max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    extents=st.tuples(st.integers(1, 3), st.integers(2, 6), st.integers(1, 7), st.integers(1, 7)),
+    kernel=st.integers(1, 3),
+    stride=st.integers(1, 3),
+    number=st.floats(-2, 2, width=32),
+    divisor=st.sampled_from([-3, 2, 5]),
+    data=st.data(),
+)
+def test_products_and_numbers_of_any_size(extents, kernel, stride, number, divisor, data, run):
+    """Each other operator that TVM's own converter is replaced for."""
+    _, channels, height, width = extents
+    place = data.draw(st.integers(-channels, channels - 1))
+    groups = data.draw(st.sampled_from([g for g in (1, 2, 3) if channels % g == 0]))
+    x = torch.randn(extents)
+    whole = torch.randint(-9, 9, (channels, width))
+    grid = torch.rand(extents[0], 3, 2, 2) * 2.4 - 1.2
+    convolution = nn.Conv2d(channels, 2 * groups, kernel, stride, kernel - 1, groups=groups)
+    transposed = nn.ConvTranspose2d(channels, 3, kernel, stride)
+    halves = nn.Linear(width, 3).half()
+
+    class All(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList([convolution, transposed, halves])
+
+        def forward(self, x, whole, grid):
+            return (
+                convolution(x),
+                transposed(x),
+                halves(x.half()),
+                whole @ whole.T,
+                x @ x.mT,
+                whole * number,
+                whole / divisor,
+                torch.div(whole, divisor, rounding_mode="floor"),
+                torch.div(whole, divisor, rounding_mode="trunc"),
+                whole >= number,
+                whole.clamp(min=divisor),
+                F.selu(x),
+                (whole > 0).cumsum(1),
+                x.select(1, place),
+                x[:, place],
+                torch.zeros_like(whole).scatter_add(1, whole % width, whole),
+                F.grid_sample(x, grid, align_corners=False),
+                F.interpolate(x[:, :, 0], size=2 * width, mode="linear"),
+                F.instance_norm(x) if height * width > 1 else x,
+            )
+
+    module = All().eval()
+    network = load_network(module, example_inputs=(x, whole, grid))
+    outputs = run(network, network.examples)
+    expected = pytree.tree_leaves(module(x, whole, grid))
+    for i, (ours, theirs) in enumerate(zip(outputs, expected, strict=True)):
+        assert_same(str(i), ours, to_numpy(theirs.detach()))
+
+
 class Random(nn.Module):
     def forward(self, x):
         return x + torch.rand_like(x)
