@@ -44,7 +44,7 @@ def write_json(path: Path, value: Any, scratch: Path | None = None) -> None:
 
 
 def write_file(path: Path, data: Any, scratch: Path | None = None) -> None:
-    """Write or replace a file in one step.
+    """Write or replace a file in one step; a device or a pipe is written into.
 
     Parameters
     ----------
@@ -61,6 +61,9 @@ def write_file(path: Path, data: Any, scratch: Path | None = None) -> None:
         It could not be written: no space, no permission. What was there before still is.
     """
     with storage_errors(path):
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            path.write_bytes(data)
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         scratch = scratch or path.parent
         scratch.mkdir(parents=True, exist_ok=True)

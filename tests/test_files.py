@@ -52,3 +52,10 @@ def test_a_lock_is_exclusive_and_ends_with_its_body(tmp_path: Path) -> None:
     with files.locked(tmp_path):
         assert subprocess.run(attempt, capture_output=True, check=False).returncode != 0
     assert subprocess.run(attempt, check=False).returncode == 0
+
+
+def test_devices_are_written_into_and_stay() -> None:
+    with pytest.raises(StorageError, match="no space left on device"):
+        files.write_file(Path("/dev/full"), b"text")
+    files.write_file(Path("/dev/null"), b"text")
+    assert Path("/dev/full").is_char_device() and Path("/dev/null").is_char_device()

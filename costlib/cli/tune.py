@@ -87,6 +87,7 @@ def tune(
     check_address_space()
     from costlib.cli.child import survive_import
     from costlib.cli.live import live_tuning
+    from costlib.places import held
     from costlib.report.curve import draw_curve
     from costlib.tuning.config import TuneConfig
     from costlib.tuning.session import check_place
@@ -100,7 +101,8 @@ def tune(
         memory=memory,
         allow_different=allow_different,
     )
-    check_place(out, resume=resume)
+    with held(out, "tuned"):
+        check_place(out, resume=resume)
     survive_import(sources)
     with (
         chosen_fleet(tracker, key) as fleet,

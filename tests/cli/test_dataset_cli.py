@@ -66,7 +66,7 @@ def test_a_damaged_part_is_one_line(dataset: Dataset, tmp_path: Path) -> None:
 
 
 def test_a_panic_of_polars_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    def panic() -> None:
+    def panic(*_: object, **__: object) -> None:
         raise pl.exceptions.PanicException("range end index 9 out of range\nmore")
 
     monkeypatch.setattr("costlib.cli.app.app", panic)

@@ -44,7 +44,7 @@ def test_in_tune_tasks(hardware: Hardware, matmul: Task, bundle: Bundle, tmp_pat
         left = [path.name for path in builder.measurer.server.folder.iterdir()]
     assert len(records) == 4
     assert all(0 < float(record.run_secs[0]) < 1 for record in records)
-    assert set(left) <= {"server.log"}, "artifacts are removed"
+    assert set(left) <= {".alive"}, "artifacts are removed"
 
 
 def test_in_tune_relax(hardware: Hardware, bundle: Bundle, tmp_path: Path) -> None:

@@ -6,10 +6,19 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
 from costlib.tuning.interrupt import SIGNALS, STOPPING, Interruptible, ended_like_ctrl_c
+
+
+@pytest.fixture(autouse=True)
+def hanging_up_is_not_ignored() -> Iterator[None]:
+    """As it is where the tests are started by ``nohup``."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize("first", SIGNALS)
