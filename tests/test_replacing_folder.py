@@ -112,12 +112,12 @@ def test_killed_at_each_step_of_the_first_time(target: Path) -> None:
 def test_killed_while_it_removes_leftovers(target: Path, exchange: bool) -> None:
     step = 0
     leftover = set()
-    while killed_at(step := step + 7, lambda: replace(target, "new")):
+    while killed_at(step := step + 13, lambda: replace(target, "new")):
         replace(target, "old")
         killed_at(step, lambda: replace(target, "new"))
         leftover.add(len(list(target.parent.iterdir())) - 1)
         second = 0
-        while killed_at(second := second + 11, lambda: replace(target, "newer")):
+        while killed_at(second := second + 17, lambda: replace(target, "newer")):
             restore_folder(target)
             assert content_of(target) in {"old", "new", "newer"}
         assert content_of(target) == "newer"

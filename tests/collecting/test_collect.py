@@ -59,7 +59,7 @@ def test_going_on_measures_what_is_missing_and_nothing_twice(
 def test_a_small_space_ends(tmp_path: Path, hardware: Hardware) -> None:
     from costlib.workloads import extract_tasks
 
-    tasks = extract_tasks("max 8 8", hardware)
+    tasks = extract_tasks("max 2 4", hardware)
     dataset = collect(tasks, tmp_path, programs_per_task=500, hardware=hardware, config=QUICK)
     assert 1 <= len(dataset.scan().collect()) < 500
 

@@ -36,11 +36,11 @@ OPERATORS = {
 """What is measured in the place of something large."""
 
 SMALLER = (
-    (re.compile(r"\b(trials ?= ?)\d+"), r"\g<1>4"),
-    (re.compile(r"\b(programs_per_task ?= ?)\d+"), r"\g<1>8"),
+    (re.compile(r"\b(trials ?= ?)\d+"), r"\g<1>2"),
+    (re.compile(r"\b(programs_per_task ?= ?)\d+"), r"\g<1>4"),
     (re.compile(f'(?<=")({"|".join(OPERATORS)})(?=")'), lambda name: OPERATORS[name[0]]),
 )
-SMALLER_OPTIONS = {"--trials": "4", "--programs": "8"}
+SMALLER_OPTIONS = {"--trials": "2", "--programs": "4"}
 
 NEED_DATA = {"datasets", "security", "train"}
 """Pages that begin with a small dataset in ``data``."""
