@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -55,6 +56,7 @@ def main() -> None:
         help="Where the folders of rounds that found something go.",
     )
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     with tempfile.TemporaryDirectory(prefix="soak-", ignore_cleanup_errors=True) as folder:
         planner = Planner(Path(folder), arguments.seed, arguments.kinds)
         if arguments.round is not None:
@@ -134,11 +136,10 @@ class _Round:
         path = plan.kind.dataset(plan.out)
         before = checks.Rows.at(path)
         environment = {"TMPDIR": str(temporary)}
-        child = Child(
-            plan.command(), self.logs, "first", environment | plan.fault.environment(self._library)
-        )
-        struck = plan.fault.strike(child, fill)
-        yield from self._ended("first", child, plan.fault if struck else Fault("none"))
+        at_fault = environment | plan.fault.environment(self._library)
+        with Child(plan.command(), self.logs, "first", at_fault) as child:
+            struck = plan.fault.strike(child, fill)
+            yield from self._ended("first", child, plan.fault if struck else Fault("none"))
         self.found["outcome"] = self._outcome(struck)
         empty()
         if plan.kind.words[-1] == "repeat":
@@ -147,8 +148,8 @@ class _Round:
         meanwhile = checks.Rows.at(path)
         yield from before.lost(meanwhile)
         yield from (f"first: {problem}" for problem in checks.dataset_problems(path))
-        again = Child(plan.command(), self.logs, "again", environment)
-        yield from self._ended("again", again, Fault("none"))
+        with Child(plan.command(), self.logs, "again", environment) as again:
+            yield from self._ended("again", again, Fault("none"))
         after = checks.Rows.at(path)
         self.found["rows"] = [len(before), len(meanwhile), len(after)]
         yield from meanwhile.lost(after)

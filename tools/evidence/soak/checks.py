@@ -66,6 +66,8 @@ def exit_problems(fault: Fault, code: int | None, child: Child) -> Iterator[str]
         yield "hangs"
     elif code not in fault.codes:
         yield f"exit code {code}, not one of {sorted(fault.codes)}: {last[0]}"
+    elif fault.name == "kill" and code == 1 and "did not start" not in last[0]:
+        yield f"a measuring process that dies once is not started again: {last[0]}"
     elif code > 0 and not last[0].startswith("costlib: "):
         yield f"exit code {code} without a line that says why: {last[0]}"
     if "Traceback (most recent" in child.err:
@@ -131,6 +133,7 @@ def leftovers(plan: Plan, temporary: Path) -> Iterator[str]:
     left = [*temporary.iterdir(), *plan.out.rglob(".tmp-*")]
     if left:
         yield f"{len(left)} files left over, such as {sorted(left)[0].name}"
+        shutil.rmtree(temporary)
 
 
 def growth(held: dict[str, list[int]]) -> Iterator[str]:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 import psutil
@@ -21,8 +21,8 @@ _LONGEST_SECS = 900
 _FAREWELL_SECS = 10
 
 
-class Child:
-    """A running command.
+class Child(AbstractContextManager["Child"]):
+    """A running command; it does not outlive the context.
 
     Parameters
     ----------
@@ -52,6 +52,11 @@ class Child:
                 stderr=err,
                 start_new_session=True,
             )
+
+    def __exit__(self, *_: object) -> None:
+        while left := self.processes():
+            send(left, signal.SIGKILL)
+            self.ended_within(0.1)
 
     @property
     def out(self) -> str:
@@ -98,8 +103,6 @@ class Child:
         deadline = time.monotonic() + _FAREWELL_SECS * (code is not None)
         while (left := self.processes()) and time.monotonic() < deadline:
             time.sleep(0.1)
-        send(left, signal.SIGKILL)
-        self._process.wait()
         return code, len(left)
 
     def _is_ours(self, process: psutil.Process) -> bool:
