@@ -107,7 +107,9 @@ def do_round(plan: Plan, work: Path, keep: Path) -> Json:
     round_ = _Round(plan, work / "logs" / str(plan.number), library)
     if plan.fault.needs_small_disk:
         with small_disk(work / "small") as disk:
-            problems = list(round_.problems(disk.folder / "tmp", disk.fill, disk.empty))
+            fills_temporary = plan.fault.name == "full temporary folder"
+            temporary = (disk.folder if fills_temporary else work) / "tmp"
+            problems = list(round_.problems(temporary, disk.fill, disk.empty))
             _keep(plan, round_.logs, keep, problems)
     else:
         problems = list(round_.problems(work / "tmp", lambda child: None, lambda: None))

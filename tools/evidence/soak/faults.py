@@ -62,7 +62,7 @@ class Fault:
 
     @property
     def needs_small_disk(self) -> bool:
-        """Whether the folders must be on a :class:`SmallDisk`."""
+        """Whether the folder that fills up must be on a :class:`SmallDisk`."""
         return self.name.startswith("full")
 
     def environment(self, library: Path) -> dict[str, str]:

@@ -141,7 +141,7 @@ class Planner:
     series: dict[str, Series] = field(default_factory=dict)
 
     def plan(self, number: int) -> Plan:
-        """Draw a round; on a small disk it begins a folder of its own."""
+        """Draw a round; where a disk is to fill up, it begins a folder of its own."""
         rng = random.Random(f"{self.seed} {number}")
         kind = KINDS[rng.choices(self.kinds, [KINDS[name].share for name in self.kinds])[0]]
         fault = draw_fault(rng, kind.usual_secs, has_server=kind.is_real)
@@ -153,7 +153,7 @@ class Planner:
         series = self.series.get(kind.name)
         is_full = series is not None and series.programs > _MOST_STEPS * kind.step
         if series is None or is_full or not goes_on or fault.needs_small_disk:
-            folder = self.work / ("small" if fault.needs_small_disk else "plain") / str(number)
+            folder = self.work / ("small" if fault.name == "full disk" else "plain") / str(number)
             series = Series(folder, [str(self._file(source)) for source in sources])
             if not fault.needs_small_disk:
                 self.series[kind.name] = series
