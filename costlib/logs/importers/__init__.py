@@ -26,6 +26,7 @@ from costlib.logs.importers.ansor import read_ansor
 from costlib.logs.importers.autotvm import read_autotvm
 from costlib.logs.importers.child import ChildDatabaseReader
 from costlib.logs.importers.files import find_files, read_entries
+from costlib.logs.importers.json_text import NOT_JSON
 from costlib.logs.importers.record import ImportedRecord, SkippedRecordError
 from costlib.logs.importers.writer import ImportWriter
 from costlib.schema import Status
@@ -165,7 +166,7 @@ def _import_file(file: Path, writer: ImportWriter) -> FileReport:
     writer.flush()
     if not formats and not skipped:
         skipped = Counter({"the file is empty": 1})
-    elif not formats and skipped.keys() <= {_NO_RECORD, "not JSON, or cut off"}:
+    elif not formats and skipped.keys() <= {_NO_RECORD, NOT_JSON}:
         records, skipped = 0, Counter({"not a tuning log": 1})
     return FileReport(
         file=str(file),
