@@ -43,8 +43,12 @@ _CONTAINERS = (
     (257, b"ustar", "a tar archive"),
 )
 
-_BETWEEN = re.compile(r"(?:[\s,\]\ufeff]|\[(?=\s*[\[{]))*")
-"""Between two values. A bracket before another one is that of an array around all values."""
+_BETWEEN = re.compile(r"(?:[\s,\]\ufeff\0]|\[(?=\s*[\[{]))*")
+"""Between two values. A bracket before another one is that of an array around all values; zeros
+are what a file system leaves where a machine went down.
+"""
+
+_ASCII = re.compile(r"[\t-~]")
 
 _LINE_END = re.compile(r"\n")
 
@@ -81,7 +85,7 @@ def read_values(stream: BufferedReader) -> Iterator[Any]:
         if first.startswith(magic, place):
             yield SkippedRecordError(f"{name}; unpack it first")
             return
-    text = codecs.iterdecode(chain([first], data), json.detect_encoding(first), _REPLACING)
+    text = codecs.iterdecode(chain([first], data), _encoding(first), _REPLACING)
     yield from _Values(text)
     yield from faults
 
@@ -188,6 +192,15 @@ def _unpacked(stream: BufferedReader, faults: list[SkippedRecordError]) -> Itera
                 faults.append(SkippedRecordError("the compressed file is damaged, or cut off"))
             return
     yield from iter(partial(stream.read1, _PIECE), b"")
+
+
+def _encoding(head: bytes) -> str:
+    """Tell the encoding of a text; a wide one must make it mostly ASCII, as all logs are."""
+    found = json.detect_encoding(head)
+    if found.startswith("utf-8"):
+        return found
+    text = head.decode(found, "replace")
+    return found if 2 * len(_ASCII.findall(text)) > len(text) else "utf-8"
 
 
 def _is_text(value: Any, source: str) -> bool:

@@ -125,6 +125,11 @@ def test_text_that_is_none() -> None:
     assert read(b'["\\ud83d\\ude00"]') == [["\U0001f600"]]
 
 
+@pytest.mark.parametrize("damage", (b"\0", 100 * b"\0", b"\xff\xfe\n", b"{\0\n", b"\0[\n"))
+def test_damage_at_the_beginning_is_no_other_encoding(damage: bytes) -> None:
+    assert read(damage + LAYOUTS["lines"](RECORDS).encode())[-3:] == RECORDS
+
+
 def test_values_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_text, "MAX_VALUE", 10**6)
     good = dumps(RECORDS[0]).encode()
