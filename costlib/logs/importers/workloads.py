@@ -92,10 +92,12 @@ class WorkloadFile:
         named = [file for file in found if _plain_name(file) == name]
         chosen = [self._records] if self._records in found else named or found
         if not chosen:
-            raise SkippedRecordError("no workload file beside it")
+            raise SkippedRecordError("no workload file beside it (--workloads gives one)")
         if len(chosen) > 1:
             which = "several have" if named else "none has"
-            raise SkippedRecordError(f"several workload files beside it, {which} its name")
+            raise SkippedRecordError(
+                f"several workload files beside it, {which} its name (--workloads gives one)"
+            )
         return chosen[0]
 
 
