@@ -237,6 +237,17 @@ def test_workloads_in_a_file_of_another_name(tmp_path: Path) -> None:
         import_logs([records], tmp_path / "ds", workloads=tmp_path / "missing")
 
 
+def test_given_workloads_of_programs_that_change_a_layout(database: Path, tmp_path: Path) -> None:
+    logs = shutil.copytree(database, tmp_path / "logs")
+    records = entries(logs / RECORDS)
+    for _, (*_, arguments) in records:
+        for argument in arguments:
+            argument[2] = [1, *argument[2][::-1]]
+    (logs / RECORDS).write_text("\n".join(map(json.dumps, records)))
+    report = import_logs([logs / RECORDS], tmp_path / "ds", workloads=logs / WORKLOADS)
+    assert (report.imported, report.skipped) == (6, {})
+
+
 def test_sqlite_that_computes_what_it_holds(tmp_path: Path) -> None:
     """Half a gigabyte from a file of two pages."""
     with closing(sqlite3.connect(tmp_path / "bomb")) as file:
