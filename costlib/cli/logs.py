@@ -23,6 +23,10 @@ def import_(
         ),
     ],
     out: Annotated[Path, typer.Option(help="The dataset's folder; made if it does not exist.")],
+    workloads: Annotated[
+        Path | None,
+        typer.Option(help="The log's workloads, if their file is not named like it or elsewhere."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Import tuning logs of other tools and older TVMs; called again, it adds what is missing.
@@ -38,7 +42,7 @@ def import_(
         def show(report: FileReport) -> None:
             bar(advance=1, description=Path(report.file).name)
 
-        report = import_logs(logs, out, on_file=show)
+        report = import_logs(logs, out, workloads=workloads, on_file=show)
     if report.imported:
         write_card(Dataset.open(out))
     if as_json:

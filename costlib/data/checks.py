@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import polars as pl
@@ -127,8 +128,12 @@ def named_by_program(frame: pl.DataFrame) -> Check:
     return Check("have an id that is not the hash of the program", _marks(wrong))
 
 
-def misnamed_modules(frame: pl.DataFrame) -> pl.Series:
-    """Mark workloads whose module TVM cannot read, or whose id is not the hash of it."""
+def misnamed_modules(frames: Sequence[pl.DataFrame]) -> list[pl.Series]:
+    """Mark workloads whose module TVM cannot read, or whose id is not the hash of it.
+
+    A dataset has many parts of few workloads, and a child process costs more than its modules:
+    one reads those of all ``frames``.
+    """
     from costlib.tvm_compat.api import module_from_json
     from costlib.tvm_compat.guard import checked
     from costlib.workloads.task import workload_id
@@ -137,8 +142,9 @@ def misnamed_modules(frame: pl.DataFrame) -> pl.Series:
         name, text = row
         return text is None or workload_id(module_from_json(text)) == name
 
-    sound = checked(is_named, list(frame.select("workload_id", "mod_json").iter_rows()))
-    return _marks([not one for one in sound])
+    rows = [row for f in frames for row in f.select("workload_id", "mod_json").iter_rows()]
+    sound = iter(checked(is_named, rows))
+    return [_marks([not one for one in islice(sound, len(frame))]) for frame in frames]
 
 
 def hashes_to(name: str, context: Sequence[str], text: str) -> bool:

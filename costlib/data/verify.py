@@ -64,8 +64,8 @@ def verify(dataset: Dataset) -> list[Problem]:
     one that their times and canaries give, and not faster than a machine can be. Canaries must be
     near their reference, and those of a day nearer (:mod:`costlib.data.drift`). Failures must not
     follow one another as only a fault of the machine makes them (:mod:`costlib.data.failures`). No
-    held-out task may be, or nearly be, one of the others. The ids of all programs are in
-    memory at once.
+    held-out task may be, or nearly be, one of the others. The ids of all programs and the
+    modules are in memory at once.
 
     Returns
     -------
@@ -144,8 +144,9 @@ class _Verifier:
                 self._machines[file.stem] = machine
 
     def _workload_rows(self) -> None:
-        for part, frame in self._frames("workloads"):
-            wrong = checks.misnamed_modules(frame)
+        read = list(self._frames("workloads"))
+        marks = checks.misnamed_modules([frame for _, frame in read])
+        for (part, frame), wrong in zip(read, marks, strict=True):
             found = [
                 _once(["workload_id"], frame, self._workloads),
                 Check("have a module that cannot be read, or another id than it", wrong),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,17 @@ def test_nothing_to_import_is_one_clear_line(tmp_path: Path) -> None:
         assert hint in process.stderr.strip().splitlines()[-1]
         assert "Traceback" not in process.stderr
     assert not (tmp_path / "data").exists()
+
+
+def test_the_workloads_of_a_log_can_be_given(tmp_path: Path) -> None:
+    folder = FIXTURES / "metaschedule_tvm0.12"
+    records = shutil.copy(folder / "database_tuning_record.json", tmp_path / "tuned.json")
+    alone = costlib("import", records, "--out", tmp_path / "data")
+    assert alone.returncode == 2
+    assert "--workloads" in alone.stderr
+    workloads = ("--workloads", folder / "database_workload.json")
+    report = answer(costlib("import", records, "--out", tmp_path / "data", *workloads, "--json"))
+    assert report["imported"] == 1
 
 
 def test_help_shows_an_example() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -130,6 +131,21 @@ def test_a_module_under_another_id(dataset: Dataset, matmul: Task) -> None:
     assert verify(dataset) == []
     dataset.append_workloads([{**row, "workload_id": "0" * 16}])
     assert "0" * 16 in only_problem(dataset).what
+
+
+def test_one_child_process_reads_the_modules_of_all_parts(
+    dataset: Dataset, matmul: Task, dense: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = workload("0" * 16, mod_json="{}")
+    for row in (workload_row(matmul), bad, workload("1" * 16), workload_row(dense)):
+        dataset.append_workloads([row])
+    forks = []
+    fork = os.fork
+    monkeypatch.setattr(os, "fork", lambda: forks.append(1) or fork())
+    problem = only_problem(dataset)
+    assert problem.file == str(dataset.part_files("workloads")[1].relative_to(dataset.path))
+    assert problem.what.endswith(bad["workload_id"])
+    assert len(forks) == 1
 
 
 def test_a_second_look_at_a_program_is_fine(dataset: Dataset) -> None:

@@ -1,6 +1,7 @@
 """Bring tuning logs of other tools, and of older TVMs, into a dataset.
 
-A log is read entry by entry (:mod:`~costlib.logs.importers.files`). Each entry that is a record
+A log is read entry by entry (:mod:`~costlib.logs.importers.files`), JSON however it is laid out,
+encoded and compressed (:mod:`~costlib.logs.importers.json_text`). Each entry that is a record
 becomes an :class:`~costlib.logs.importers.record.ImportedRecord`, by the reader of its format:
 
 - :mod:`~costlib.logs.importers.metaschedule`: databases, JSON or SQLite, of any TVM since 0.9.
@@ -21,14 +22,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from costlib.errors import InputError
 from costlib.frozen import Frozen
 from costlib.logs.importers.ansor import read_ansor
 from costlib.logs.importers.autotvm import read_autotvm
 from costlib.logs.importers.child import ChildDatabaseReader
 from costlib.logs.importers.files import find_files, read_entries
+from costlib.logs.importers.json_text import NOT_JSON
 from costlib.logs.importers.record import ImportedRecord, SkippedRecordError
+from costlib.logs.importers.workloads import holds_workloads
 from costlib.logs.importers.writer import ImportWriter
-from costlib.schema import Status
 
 __all__ = ["ALREADY_THERE", "FileReport", "ImportReport", "import_logs"]
 
@@ -80,6 +83,7 @@ def import_logs(
     logs: Iterable[str | Path],
     out: str | Path,
     *,
+    workloads: str | Path | None = None,
     on_file: Callable[[FileReport], None] | None = None,
 ) -> ImportReport:
     """Import tuning logs into a dataset.
@@ -94,6 +98,9 @@ def import_logs(
         Files, and folders to search for them. The format is told by the content.
     out
         The dataset's folder; made if there is anything to import and it does not exist.
+    workloads
+        The file of the workloads of a MetaSchedule database, ``database_workload.json``, if
+        neither its name nor its place tells that it belongs to the one file of ``logs``.
     on_file
         Called after each file.
 
@@ -105,15 +112,17 @@ def import_logs(
     Raises
     ------
     InputError
-        A log does not exist, or ``out`` is something else than a dataset.
+        A log does not exist, or ``out`` is something else than a dataset; ``workloads`` holds
+        none, or there are several logs.
     StorageError
         The dataset cannot be written.
     """
     files = find_files(logs)
+    given = None if workloads is None else _checked_workloads(Path(workloads), files)
     writer = ImportWriter(Path(out))
     reports: list[FileReport] = []
     for file in files:
-        reports.append(_import_file(file, writer))
+        reports.append(_import_file(file, given, writer))
         if on_file is not None:
             on_file(reports[-1])
     skipped: Counter[str] = Counter()
@@ -128,14 +137,28 @@ def import_logs(
     )
 
 
-def _import_file(file: Path, writer: ImportWriter) -> FileReport:
+def _checked_workloads(workloads: Path, files: list[Path]) -> Path:
+    """Return the file if it can be that of the log: another's indices would mean other programs."""
+    if not workloads.is_file():
+        raise InputError(f"there is no file {workloads}")
+    if not holds_workloads(workloads):
+        raise InputError(f"{workloads} holds no workloads; give a database_workload.json")
+    if len(files) != 1:
+        raise InputError(
+            f"{workloads} can be the workloads of one log, not of {len(files)}; "
+            "import that log alone"
+        )
+    return workloads
+
+
+def _import_file(file: Path, workloads: Path | None, writer: ImportWriter) -> FileReport:
     formats: set[str] = set()
     skipped: Counter[str] = Counter()
-    records = imported = failed = 0
+    records = 0
     writer.begin_log()
     try:
         made = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-        with ChildDatabaseReader(file) as database:
+        with ChildDatabaseReader(file, workloads) as database:
             readers: dict[str, Callable[[Any, datetime], ImportedRecord]] = {
                 "autotvm": read_autotvm,
                 "ansor": read_ansor,
@@ -155,24 +178,22 @@ def _import_file(file: Path, writer: ImportWriter) -> FileReport:
                 except _MALFORMED:
                     skipped["the record is malformed"] += 1
                     continue
-                if writer.add(record):
-                    imported += 1
-                    failed += record.outcome.status is not Status.OK
-                else:
-                    skipped[ALREADY_THERE] += 1
+                writer.add(record)
     except PermissionError:
         formats, skipped = set(), Counter({"no permission to read it": 1})
-    writer.flush()
+    tally = writer.end_log()
+    if tally.repeated:
+        skipped[ALREADY_THERE] = tally.repeated
     if not formats and not skipped:
         skipped = Counter({"the file is empty": 1})
-    elif not formats and skipped.keys() <= {_NO_RECORD, "not JSON, or cut off"}:
+    elif not formats and skipped.keys() <= {_NO_RECORD, NOT_JSON}:
         records, skipped = 0, Counter({"not a tuning log": 1})
     return FileReport(
         file=str(file),
         formats=sorted(formats),
         records=records,
-        imported=imported,
-        failed_measurements=failed,
+        imported=tally.imported,
+        failed_measurements=tally.failed,
         skipped=dict(skipped),
     )
 

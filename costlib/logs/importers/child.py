@@ -23,8 +23,8 @@ _MOST_SECS = 30.0
 class ChildDatabaseReader(AbstractContextManager["ChildDatabaseReader"]):
     """Reads as :class:`~costlib.logs.importers.metaschedule.DatabaseReader` does, in a child."""
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
+    def __init__(self, file: Path, workloads: Path | None = None) -> None:
+        self._files = file, workloads
         self._child: multiprocessing.process.BaseProcess | None = None
         self._pipe: Connection | None = None
 
@@ -50,7 +50,7 @@ class ChildDatabaseReader(AbstractContextManager["ChildDatabaseReader"]):
     def _start(self) -> Connection:
         context = _clean_children()
         self._pipe, theirs = context.Pipe()
-        self._child = context.Process(target=_serve, args=(theirs, self._file), daemon=True)
+        self._child = context.Process(target=_serve, args=(theirs, *self._files), daemon=True)
         self._child.start()
         theirs.close()
         return self._pipe
@@ -71,12 +71,12 @@ def _clean_children() -> Any:
     return context
 
 
-def _serve(pipe: Connection, file: Path) -> None:
+def _serve(pipe: Connection, file: Path, workloads: Path | None) -> None:
     """Answer each record with what it becomes, or the error that says why it becomes nothing."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     faulthandler.disable()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # TVM prints where it crashed.
-    reader = DatabaseReader(file)
+    reader = DatabaseReader(file, workloads)
     with suppress(EOFError, ConnectionError):
         while True:
             entry, otherwise = pipe.recv()

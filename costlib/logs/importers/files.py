@@ -1,4 +1,4 @@
-"""Log files, told apart by what is in them: lines of JSON, or SQLite."""
+"""Log files, told apart by what is in them: JSON, or SQLite."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from costlib.errors import InputError
-from costlib.logs.importers.record import SkippedRecordError, parse_json
+from costlib.logs.importers.json_text import MAX_VALUE, parse_json, read_values
+from costlib.logs.importers.record import SkippedRecordError
 
 _SQLITE = b"SQLite format 3\0"
-_MAX_LINE = 64 * 2**20
-"""Bytes of a line, or of a value in SQLite; a file of junk may be one line."""
 
 
 def find_files(paths: Iterable[str | Path]) -> list[Path]:
@@ -35,15 +34,14 @@ def find_files(paths: Iterable[str | Path]) -> list[Path]:
 
 
 def read_entries(file: Path) -> Iterator[Any]:
-    """Yield what a log holds, in order, without empty lines and comments.
+    """Yield what a log holds, in order.
 
-    That is, for a line or a row, its JSON, or the :class:`SkippedRecordError` that says why it
+    That is, for a value or a row, its JSON, or the :class:`SkippedRecordError` that says why it
     has none. Rows of a MetaSchedule database in SQLite look like the lines of one in JSON.
     """
     with file.open("rb") as stream:
-        if stream.read(len(_SQLITE)) != _SQLITE:
-            stream.seek(0)
-            yield from _lines(stream)
+        if not stream.peek(len(_SQLITE)).startswith(_SQLITE):
+            yield from read_values(stream)
             return
     yield from _rows(file)
 
@@ -53,24 +51,11 @@ def is_workload(entry: Any) -> bool:
     return isinstance(entry, list) and list(map(type, entry)) == [str, str]
 
 
-def _lines(stream: BinaryIO) -> Iterator[Any]:
-    while line := stream.readline(_MAX_LINE):
-        if len(line) == _MAX_LINE:
-            while (rest := stream.readline(_MAX_LINE)) and not rest.endswith(b"\n"):
-                pass
-            yield SkippedRecordError("a line of over 64 MiB")
-        elif line.strip() and not line.lstrip().startswith(b"#"):
-            try:
-                yield parse_json(line)
-            except SkippedRecordError as error:
-                yield error
-
-
 def _rows(file: Path) -> Iterator[Any]:
     try:
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as database:
             database.text_factory = bytes
-            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_LINE)
+            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
             # What https://www.sqlite.org/security.html advises for files of others.
             database.execute("PRAGMA trusted_schema = OFF")
             database.execute("PRAGMA cell_size_check = ON")

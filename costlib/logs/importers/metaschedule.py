@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -33,25 +34,28 @@ _MAX_SPACES = 32
 
 
 class DatabaseReader:
-    """Reads the tuning records of one database: of a file, its workloads in it or beside it.
+    """Reads the tuning records of one database: of a file, its workloads in it, beside it or given.
 
     A trace is replayed on its workload. If this TVM's postprocessors make the same program of
     the part before postprocessing, as for databases that stock TVM 0.27 wrote, the program is
     kept the way collected ones are. Otherwise its sketch is the whole trace.
     """
 
-    def __init__(self, file: Path) -> None:
-        self._workloads = WorkloadFile(file)
+    def __init__(self, file: Path, workloads: Path | None = None) -> None:
+        self._workloads = WorkloadFile(file, workloads)
+        self._are_given = workloads is not None
 
     def read(self, entry: list[Any], otherwise: datetime) -> ImportedRecord:
         """Read a record, as :func:`~costlib.logs.importers.ansor.read_ansor` does.
 
         It is ``[workload index, [trace, seconds, target, arguments]]``.
         """
-        index, (trace, costs, target, *_) = entry
+        index, (trace, costs, target, *arguments) = entry
         instructions, decisions = trace
         instructions = translate_trace(instructions)
         workload = self._workloads.workload(index)
+        if self._are_given and not _takes(workload, *arguments):
+            raise SkippedRecordError("its arguments are not those of the given workload")
         outcome = outcome_of(costs)
         hardware = hardware_of(parse_target(target))
         trace = _replayed_trace(workload, hardware, instructions, decisions)
@@ -73,6 +77,17 @@ def replay(mod: Any, target: dict[str, Any], instructions: list[Any], decisions:
     schedule = tvm.s_tir.Schedule(mod, seed=1, error_render_level="none")
     trace_from_json(instructions, decisions, schedule)
     return schedule
+
+
+def _takes(workload: Workload, arguments: list[Any] | None = None) -> bool:
+    """Say whether a workload has the arguments of a record: types, and numbers of elements.
+
+    Their shapes may be others, since a schedule may change the layout of weights.
+    """
+    if arguments is None:
+        return True
+    expected = [(one["dtype"], math.prod(one["shape"])) for one in workload.row["arguments"]]
+    return expected == [(dtype, math.prod(shape)) for _, dtype, shape in arguments]
 
 
 def _replayed_trace(

@@ -134,14 +134,3 @@ def moment(timestamp: Any, otherwise: datetime) -> datetime:
     except (TypeError, ValueError, OverflowError, OSError):
         return otherwise
     return found if timestamp > 0 else otherwise
-
-
-def parse_json(text: str | bytes) -> Any:
-    """Read JSON; raise :class:`SkippedRecordError` if it is none."""
-    try:
-        value = json.loads(text)
-        if (b"\\u" if isinstance(text, bytes) else "\\u") in text:  # type: ignore[operator]
-            json.dumps(value, ensure_ascii=False).encode()  # Half a surrogate pair fails here.
-        return value
-    except (ValueError, RecursionError):
-        raise SkippedRecordError("not JSON, or cut off") from None

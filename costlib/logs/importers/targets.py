@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from typing import Any
 
 from costlib.hardware import Hardware
@@ -11,13 +12,15 @@ from costlib.logs.importers.record import SkippedRecordError
 
 _CPU_KINDS = {"llvm", "c"}
 _LISTS = {"keys", "libs", "mattr"}
-_GONE = "link-params"
-"""An option that TVM 0.27 refuses; it never changed the code of a program."""
+_GONE = {"executor", "link-params", "runtime", "system-lib"}
+"""Options that TVM 0.27 refuses; they never changed the code of a program."""
 
 _NAMES = {"kind", "model", "mcpu", "arch", "mtriple"}
 """Options that are text, even if it looks like a number, and become part of file names."""
 
 _MAX_NAME = 60
+
+_OPTION = re.compile(r"--?([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
 
 _DERIVED = "feature."
 """Options that TVM derives from the others."""
@@ -26,8 +29,9 @@ _DERIVED = "feature."
 def parse_target(target: Any) -> dict[str, Any]:
     """Return a target as the dictionary that ``tvm.target.Target`` takes.
 
-    It may be such a dictionary, its JSON, or a line such as ``cuda -arch=sm_80 -keys=cuda,gpu``;
-    anything else is a :class:`SkippedRecordError`.
+    It may be such a dictionary, its JSON, or a line as TVM or a shell takes it, such as
+    ``cuda -arch=sm_80 -keys=cuda,gpu`` or ``llvm -mcpu=skylake-avx512 -num-cores 4``; anything
+    else is a :class:`SkippedRecordError`.
     """
     if isinstance(target, str):
         target = _parse_line(target)
@@ -36,7 +40,7 @@ def parse_target(target: Any) -> dict[str, Any]:
     kept = {
         key: value
         for key, value in target.items()
-        if key != _GONE and not key.startswith(_DERIVED) and (key != "tag" or value)
+        if key not in _GONE and not key.startswith(_DERIVED) and (key != "tag" or value)
     }
     for name in _NAMES & kept.keys():
         kept[name] = str(kept[name])
@@ -72,15 +76,27 @@ def _parse_line(line: str) -> Any:
             return json.loads(line)
         except (ValueError, RecursionError):
             return None
-    kind, *options = line.split() or [""]
-    if not re.fullmatch(r"[A-Za-z][\w.-]*", kind) or any(o[0] != "-" for o in options):
+    try:
+        kind, *words = shlex.split(line) or [""]
+    except ValueError:
+        return None
+    if not re.fullmatch(r"[A-Za-z][\w.-]*", kind):
         return None
     target: dict[str, Any] = {"kind": kind}
-    for option in options:
-        name, _, value = option.lstrip("-").partition("=")
-        target[name] = value.split(",") if name in _LISTS else _parse_value(value)
+    while words:
+        option = _OPTION.fullmatch(words.pop(0))
+        if option is None:
+            return None
+        name, value = option.groups()
+        if not value and words and not _OPTION.fullmatch(words[0]):
+            value = words.pop(0)  # TVM also took ``-name value``.
+        target[name] = _parse_value(name, value)
     return target
 
 
-def _parse_value(text: str) -> Any:
-    return True if not text else int(text) if re.fullmatch(r"-?\d{1,18}", text) else text
+def _parse_value(name: str, text: str | None) -> Any:
+    if name in _LISTS:
+        return text.split(",") if text else []
+    if text is None:
+        return True
+    return int(text) if re.fullmatch(r"-?\d{1,18}", text) else text

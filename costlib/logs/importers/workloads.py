@@ -49,13 +49,14 @@ class Workload:
 
 
 class WorkloadFile:
-    """The workloads of a file of records: in itself, or in the file beside it.
+    """The workloads of a file of records: in itself, in the file beside it, or in a given one.
 
     Each is read when a record needs it.
     """
 
-    def __init__(self, records: Path) -> None:
+    def __init__(self, records: Path, given: Path | None = None) -> None:
         self._records = records
+        self._given = given
         self._read: dict[int, Workload | SkippedRecordError] = {}
 
     def workload(self, index: int) -> Workload:
@@ -80,16 +81,34 @@ class WorkloadFile:
 
     @cached_property
     def _entries(self) -> list[Any]:
-        named = self._records.with_name(self._records.name.replace("tuning_record", "workload"))
-        files = [file for file in sorted(self._records.parent.iterdir()) if file.is_file()]
-        found = [file for file in files if is_workload(next(read_entries(file), None))]
-        chosen = [file for file in (self._records, named) if file in found] or found
-        if not chosen:
-            raise SkippedRecordError("no workload file beside it")
-        if chosen is found and len(found) > 1:
-            raise SkippedRecordError("several workload files beside it, none has its name")
-        entries = read_entries(chosen[0])
+        entries = read_entries(self._given or self._found())
         return [entry for entry in entries if is_workload(entry) or not isinstance(entry, list)]
+
+    def _found(self) -> Path:
+        """Return the file that holds them, if one stands out."""
+        name = _plain_name(self._records).replace("tuning_record", "workload")
+        files = [file for file in sorted(self._records.parent.iterdir()) if file.is_file()]
+        found = [file for file in files if holds_workloads(file)]
+        named = [file for file in found if _plain_name(file) == name]
+        chosen = [self._records] if self._records in found else named or found
+        if not chosen:
+            raise SkippedRecordError("no workload file beside it (--workloads gives one)")
+        if len(chosen) > 1:
+            which = "several have" if named else "none has"
+            raise SkippedRecordError(
+                f"several workload files beside it, {which} its name (--workloads gives one)"
+            )
+        return chosen[0]
+
+
+def holds_workloads(file: Path) -> bool:
+    """Whether a file begins with a workload of a MetaSchedule database."""
+    return is_workload(next(read_entries(file), None))
+
+
+def _plain_name(file: Path) -> str:
+    """Return a file's name in lower case, without the suffix of its compression."""
+    return re.sub(r"\.(gz|bz2|xz)$", "", file.name.lower())
 
 
 def _module(entry: Any) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -10,11 +11,32 @@ import polars as pl
 from costlib.data.dataset import Dataset
 from costlib.data.manifest import check_place
 from costlib.data.task_tables import sketch_row
+from costlib.files import locked
 from costlib.identity import content_id
 from costlib.logs.importers.record import ImportedRecord
+from costlib.schema import Status
 
 _BATCH = 4096
 """Records in memory before they are written."""
+
+
+@dataclass
+class LogTally:
+    """What became of the records of one log.
+
+    Attributes
+    ----------
+    imported
+        Those that are in the dataset now and were not before.
+    failed
+        Those of the imported that say that a program failed.
+    repeated
+        Those that were there already.
+    """
+
+    imported: int = 0
+    failed: int = 0
+    repeated: int = 0
 
 
 class ImportWriter:
@@ -22,63 +44,91 @@ class ImportWriter:
 
     A record is there already if one of the same program on the same hardware has the same
     seconds. What a log holds twice may be there twice. So importing a log again, also after a
-    kill, adds only what is missing.
+    kill or at the same time, adds only what is missing.
     """
 
     def __init__(self, out: Path) -> None:
         self._out = out
         check_place(out)
         self.dataset = Dataset.create(out) if out.exists() else None
-        self._workloads: dict[str, ImportedRecord] = {}
-        self._sketches: dict[str, ImportedRecord] = {}
-        self._pending: dict[str, list[ImportedRecord]] = {}
+        self._pending: list[ImportedRecord] = []
+        self._parts: list[Path] = []
+        """Of the measurements that were counted."""
         self._known: dict[str, Counter[int]] = {}
-        self._seen: dict[str, Counter[int]] = {}
+        """How often each is there, for the hardwares counted so far."""
+        self._seen: Counter[tuple[str, int]] = Counter()
+        self._tally = LogTally()
 
     def begin_log(self) -> None:
         """Say that the next record is the first of another log."""
         self._seen.clear()
+        self._tally = LogTally()
 
-    def add(self, record: ImportedRecord) -> bool:
-        """Take a record, unless it is there already; say whether it was taken."""
-        hardware_id = record.hardware.hardware_id
-        if hardware_id not in self._known:
-            self._known[hardware_id] = self._measured(hardware_id)
-        key = _key(record.program.program_id, record.outcome.run_secs)
-        seen, known = self._seen.setdefault(hardware_id, Counter()), self._known[hardware_id]
-        seen[key] += 1
-        if seen[key] <= known[key]:
-            return False
-        known[key] += 1
-        self._workloads.setdefault(record.program.workload_id, record)
-        self._sketches.setdefault(record.program.sketch_id, record)
-        self._pending.setdefault(hardware_id, []).append(record)
-        if sum(map(len, self._pending.values())) >= _BATCH:
+    def add(self, record: ImportedRecord) -> None:
+        """Take a record."""
+        self._pending.append(record)
+        if len(self._pending) >= _BATCH:
             self.flush()
-        return True
+
+    def end_log(self) -> LogTally:
+        """Write what is waiting, and say what became of the log's records."""
+        self.flush()
+        return self._tally
 
     def flush(self) -> None:
-        """Write what is waiting: first what measurements refer to, then them."""
+        """Write what is waiting, unless it is there already.
+
+        No other import appends meanwhile: both would miss in the dataset what the other adds.
+        """
         if not self._pending:
             return
         dataset = self.dataset = self.dataset or Dataset.create(self._out)
-        dataset.append_workloads([record.workload for record in self._workloads.values()])
-        dataset.append_sketches([sketch_row(r.sketch, r.language) for r in self._sketches.values()])
-        for hardware_id, records in self._pending.items():
-            dataset.add_hardware(records[0].hardware)
-            dataset.append_measurements(hardware_id, [r.measurement_row() for r in records])
-        self._workloads, self._sketches, self._pending = {}, {}, {}
+        with locked(dataset.path / "measurements"):
+            self._count(dataset)
+            new = [record for record in self._pending if self._is_new(record)]
+            self._append(dataset, new)
+            self._parts = dataset.part_files("measurements")
+        self._tally.imported += len(new)
+        self._tally.failed += sum(record.outcome.status is not Status.OK for record in new)
+        self._tally.repeated += len(self._pending) - len(new)
+        self._pending = []
 
-    def _measured(self, hardware_id: str) -> Counter[int]:
-        if self.dataset is None:
-            return Counter()
-        rows = (
-            self.dataset.scan()
-            .filter(pl.col("hardware") == hardware_id)
-            .select("program_id", "run_secs")
-            .collect()
-        )
-        return Counter(_key(program_id, run_secs) for program_id, run_secs in rows.iter_rows())
+    def _append(self, dataset: Dataset, records: list[ImportedRecord]) -> None:
+        """Append first what measurements refer to, then them."""
+        workloads = {record.program.workload_id: record.workload for record in records}
+        sketches = {r.program.sketch_id: sketch_row(r.sketch, r.language) for r in records}
+        dataset.append_workloads(list(workloads.values()))
+        dataset.append_sketches(list(sketches.values()))
+        of_hardware: defaultdict[str, list[ImportedRecord]] = defaultdict(list)
+        for record in records:
+            of_hardware[record.hardware.hardware_id].append(record)
+        for hardware_id, found in of_hardware.items():
+            dataset.add_hardware(found[0].hardware)
+            dataset.append_measurements(hardware_id, [record.measurement_row() for record in found])
+
+    def _is_new(self, record: ImportedRecord) -> bool:
+        """Say whether a record is missing, and count it as one that is there."""
+        hardware_id = record.hardware.hardware_id
+        key = _key(record.program.program_id, record.outcome.run_secs)
+        known = self._known[hardware_id]
+        self._seen[hardware_id, key] += 1
+        if self._seen[hardware_id, key] <= known[key]:
+            return False
+        known[key] += 1
+        return True
+
+    def _count(self, dataset: Dataset) -> None:
+        """Count what is there of the hardwares that are waiting, if it may be other than it was."""
+        if dataset.part_files("measurements") != self._parts:
+            self._known.clear()
+        missing = {record.hardware.hardware_id for record in self._pending} - self._known.keys()
+        if not missing:
+            return
+        self._known.update((hardware_id, Counter()) for hardware_id in missing)
+        rows = dataset.scan().filter(pl.col("hardware").is_in(list(missing)))
+        columns = rows.select("hardware", "program_id", "run_secs").collect()
+        for hardware_id, program_id, run_secs in columns.iter_rows():
+            self._known[hardware_id][_key(program_id, run_secs)] += 1
 
 
 def _key(program_id: str, run_secs: list[float]) -> int:

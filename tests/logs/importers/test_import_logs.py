@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import polars as pl
@@ -11,10 +15,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from costlib.data.compact import compact
 from costlib.data.dataset import Dataset
+from costlib.data.verify import verify
 from costlib.errors import DatasetError, InputError
 from costlib.logs.importers import ALREADY_THERE, ImportReport, import_logs, writer
+from costlib.logs.importers.ansor import read_ansor
+from costlib.logs.importers.record import SkippedRecordError
 from costlib.logs.importers.steps import fill_steps
+from costlib.logs.importers.targets import parse_target
 from costlib.space.program import Sketch
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -140,6 +149,112 @@ def test_again_adds_nothing_and_a_kill_loses_nothing(
     assert import_logs([log], tmp_path / "ds").imported == 0
 
 
+def test_two_imports_at_once_add_each_record_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both know the dataset without the records before either adds one."""
+    monkeypatch.setattr(writer, "_BATCH", 4)
+    import_logs([FIXTURES / "ansor_v0.2_v0.3.json"], tmp_path / "ds")
+    together = Barrier(2)
+    flush = writer.ImportWriter.flush
+
+    def flush_together(self: writer.ImportWriter) -> None:
+        together.wait(60)
+        flush(self)
+
+    monkeypatch.setattr(writer.ImportWriter, "flush", flush_together)
+    with ThreadPoolExecutor() as pool:
+        both = [pool.submit(import_logs, [ANSOR], tmp_path / "ds") for _ in range(2)]
+        reports = [one.result() for one in both]
+    assert sum(report.imported for report in reports) == 6
+    assert sum(report.failed_measurements for report in reports) == 1
+    assert sum(report.skipped.get(ALREADY_THERE, 0) for report in reports) == 6
+    assert len(rows(tmp_path / "ds")) == 2 + 6
+    assert verify(Dataset.open(tmp_path / "ds")) == []
+
+
+def test_what_another_import_or_a_compaction_did_meanwhile_is_seen(tmp_path: Path) -> None:
+    waiting = writer.ImportWriter(tmp_path / "ds")
+    made = datetime.now(UTC)
+    records = [read_ansor(json.loads(line), made) for line in ANSOR.read_text().splitlines()]
+    for record in records[:3]:
+        waiting.add(record)
+    waiting.flush()
+    assert import_logs([ANSOR], tmp_path / "ds").imported == 3
+    compact(Dataset.open(tmp_path / "ds"))
+    for record in records[3:]:
+        waiting.add(record)
+    assert waiting.end_log() == writer.LogTally(imported=3, repeated=3, failed=1)
+    assert len(rows(tmp_path / "ds")) == 6
+
+
+def test_layouts_and_encodings_of_logs(tmp_path: Path) -> None:
+    lines = ANSOR.read_text().splitlines()
+    values = list(map(json.loads, lines))
+    (tmp_path / "logs").mkdir()
+    for name, data in {
+        "lines.JSON.GZ": gzip.compress(ANSOR.read_bytes()),
+        "array.json": json.dumps(values, indent=2).encode(),
+        "pretty.json": "\n".join(json.dumps(v, indent=1) for v in values).encode("utf-16"),
+        "commas.JSON": ",\n".join([*lines, ""]).encode("utf-8-sig"),
+    }.items():
+        (tmp_path / "logs" / name).write_bytes(data)
+    report = import_logs([tmp_path / "logs"], tmp_path / "ds")
+    assert [file.records for file in report.files] == [6, 6, 6, 6]
+    assert (report.imported, report.skipped) == (6, {ALREADY_THERE: 18})
+    (tmp_path / "half.gz").write_bytes(gzip.compress(ANSOR.read_bytes())[:-9])
+    half = import_logs([tmp_path / "half.gz"], tmp_path / "half")
+    assert half.skipped == {"the compressed file is damaged, or cut off": 1}
+    assert half.imported == 6
+
+
+@pytest.mark.parametrize(
+    ("line", "target"),
+    [
+        ("llvm", {}),
+        (
+            "llvm -mcpu=skylake-avx512 -num-cores 4",
+            {"mcpu": "skylake-avx512", "num-cores": 4},
+        ),
+        (
+            "llvm -mcpu=skylake-avx512 -num-cores=4 -keys=cpu",
+            {"mcpu": "skylake-avx512", "num-cores": 4, "keys": ["cpu"]},
+        ),
+        (
+            " llvm  -keys cpu,arm_cpu --mattr=+neon,-sve -model='Kryo 585'  -fast-math -runtime=c",
+            {
+                "keys": ["cpu", "arm_cpu"],
+                "mattr": ["+neon", "-sve"],
+                "model": "Kryo 585",
+                "fast-math": True,
+            },
+        ),
+        ("llvm -system-lib -opt-level -1 -mcpu=", {"opt-level": -1, "mcpu": ""}),
+    ],
+)
+def test_targets_in_a_line(line: str, target: dict[str, Any]) -> None:
+    assert parse_target(line) == {"kind": "llvm", **target}
+    assert parse_target(json.dumps({"kind": "llvm", **target})) == {"kind": "llvm", **target}
+
+
+@pytest.mark.parametrize("line", ["", "4", "no target!", "llvm 4", "llvm -mcpu 'x", "llvm -a b c"])
+def test_lines_that_are_no_target(line: str) -> None:
+    with pytest.raises(SkippedRecordError, match="malformed"):
+        parse_target(line)
+
+
+def test_targets_with_spaces_in_logs(tmp_path: Path) -> None:
+    line = "llvm -mcpu=skylake-avx512 -num-cores 4"
+    cpu = {**AUTOTVM, "input": [line, *AUTOTVM["input"][1:]]}
+    record = json.loads(ANSOR.read_text().splitlines()[0])
+    record["i"][0] = [record["i"][0][0], line]
+    (tmp_path / "log").write_text(json.dumps(cpu) + json.dumps(record))
+    assert import_logs([tmp_path / "log"], tmp_path / "ds").imported == 2
+    (hardware,) = Dataset.open(tmp_path / "ds").hardware().values()
+    assert (hardware.kind, hardware.num_cores) == ("cpu", 4)
+    assert hardware.target == {"kind": "llvm", "mcpu": "skylake-avx512", "num-cores": 4}
+
+
 def test_what_cannot_be_read_is_reported_and_the_rest_imported(tmp_path: Path) -> None:
     lines = ANSOR.read_text().splitlines()
     first = json.loads(lines[0])
@@ -175,7 +290,7 @@ def test_what_cannot_be_read_is_reported_and_the_rest_imported(tmp_path: Path) -
         "the error number is unknown": 1,
         "a cost is not positive": 1,
         "the record is malformed": 1,
-        "no workload file beside it": 1,
+        "no workload file beside it (--workloads gives one)": 1,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import shutil
 import sqlite3
@@ -17,7 +18,7 @@ import tvm_ffi
 from costlib.data.dataset import Dataset
 from costlib.errors import InputError, UnknownNameError
 from costlib.logs.export import RECORDS, WORKLOADS, export_metaschedule
-from costlib.logs.importers import ALREADY_THERE, import_logs
+from costlib.logs.importers import ALREADY_THERE, ImportReport, import_logs
 from costlib.logs.importers.traces import translate_trace
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program, Sketch
@@ -187,6 +188,64 @@ def test_sqlite(one_file: bool, database: Path, tmp_path: Path) -> None:
     records.write_bytes(records.read_bytes()[:5000])
     report = import_logs([records], tmp_path / "damaged")
     assert "the SQLite file is damaged" in report.skipped
+
+
+def only_reason(report: ImportReport) -> str:
+    ((reason, count),) = report.skipped.items()
+    assert count == 1
+    return reason
+
+
+def compressed(file: Path) -> None:
+    file.with_name(f"{file.name}.GZ").write_bytes(gzip.compress(file.read_bytes()))
+    file.unlink()
+
+
+def test_names_in_upper_case_and_compressed(tmp_path: Path) -> None:
+    logs = shutil.copytree(FIXTURES / OLD[0], tmp_path / "logs")
+    shutil.copy(FIXTURES / OLD[1] / WORKLOADS, logs / "another_workload.json")
+    for name in (RECORDS, WORKLOADS):
+        (logs / name).rename(logs / name.upper())
+    compressed(logs / RECORDS.upper())
+    assert import_logs([logs], tmp_path / "ds").imported == 1
+    compressed(logs / WORKLOADS.upper())
+    assert import_logs([logs], tmp_path / "compressed").imported == 1
+    shutil.copy(FIXTURES / OLD[0] / WORKLOADS, logs)
+    report = import_logs([logs], tmp_path / "twice")
+    assert "several have its name" in only_reason(report)
+
+
+def test_workloads_in_a_file_of_another_name(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    records, workloads = tmp_path / "tuned.json", tmp_path / "elsewhere" / "modules"
+    shutil.copy(FIXTURES / OLD[0] / RECORDS, records)
+    shutil.copy(FIXTURES / OLD[0] / WORKLOADS, workloads)
+    assert "no workload file" in only_reason(import_logs([records], tmp_path / "ds"))
+    report = import_logs([records], tmp_path / "ds", workloads=workloads)
+    assert (report.imported, report.skipped) == (1, {})
+    assert programs(Dataset.open(tmp_path / "ds")) == programs(
+        imported(tmp_path / "beside", FIXTURES / OLD[0])
+    )
+    others = FIXTURES / OLD[1] / WORKLOADS
+    report = import_logs([records], tmp_path / "others", workloads=others)
+    assert report.skipped == {"its arguments are not those of the given workload": 1}
+    with pytest.raises(InputError, match="not of 2"):
+        import_logs([records, FIXTURES / OLD[1] / RECORDS], tmp_path / "ds", workloads=workloads)
+    with pytest.raises(InputError, match="holds no workloads"):
+        import_logs([records], tmp_path / "ds", workloads=records)
+    with pytest.raises(InputError, match="there is no file"):
+        import_logs([records], tmp_path / "ds", workloads=tmp_path / "missing")
+
+
+def test_given_workloads_of_programs_that_change_a_layout(database: Path, tmp_path: Path) -> None:
+    logs = shutil.copytree(database, tmp_path / "logs")
+    records = entries(logs / RECORDS)
+    for _, (*_, arguments) in records:
+        for argument in arguments:
+            argument[2] = [1, *argument[2][::-1]]
+    (logs / RECORDS).write_text("\n".join(map(json.dumps, records)))
+    report = import_logs([logs / RECORDS], tmp_path / "ds", workloads=logs / WORKLOADS)
+    assert (report.imported, report.skipped) == (6, {})
 
 
 def test_sqlite_that_computes_what_it_holds(tmp_path: Path) -> None:
