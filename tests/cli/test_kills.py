@@ -62,7 +62,7 @@ def test_collecting(tmp_path: Path, network_file: Callable[[str], str]) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text(
         f"sources = {json.dumps(sources)}\n"
-        "programs_per_task = 4\nmin_flops = 0\nmix = {evolved = 0, mutated = 0}\n"
+        "programs_per_task = 2\nmin_flops = 0\nmix = {evolved = 0, mutated = 0}\n"
     )
     command = [sys.executable, "-m", "costlib", "collect", "--plan", str(plan), "--out"]
     killed, whole = tmp_path / "killed", tmp_path / "whole"
@@ -71,13 +71,13 @@ def test_collecting(tmp_path: Path, network_file: Callable[[str], str]) -> None:
     )
     assert costlib("collect", "--plan", plan, "--out", whole).returncode == 0
     assert programs(killed) == programs(whole), f"seed {SEED}"
-    assert len(programs(whole)) == 12
+    assert len(programs(whole)) == 6
 
 
 def test_importing(tmp_path: Path) -> None:
     step = ["SP", 2, 0, 512, [8, 4, 16], 1]
     with (tmp_path / "long.log").open("w") as log:
-        for number in range(8_000):
+        for number in range(4_000):
             key = json.dumps([f"task{number % 50}", 128, 128])
             steps = [["SP", 2, 0, 512, [8, 4, number], 1], step]
             record = {
@@ -93,7 +93,7 @@ def test_importing(tmp_path: Path) -> None:
     )
     assert costlib("import", tmp_path / "long.log", "--out", whole).returncode == 0
     assert programs(killed) == programs(whole), f"seed {SEED}"
-    assert len(programs(whole)) == 8_000
+    assert len(programs(whole)) == 4_000
 
 
 def test_building_features(tmp_path: Path, measured_dataset: Dataset, hardware: Hardware) -> None:
