@@ -112,7 +112,7 @@ class Lines:
         if description is not None:
             self._description = description
         done = self._done + advance if completed is None else completed
-        if done < self._done or total != self._total:
+        if done < self._done or total not in (None, self._total):
             self._first = None  # Another part of the work has begun.
         self._done, self._total = done, total if total is not None else self._total
         self._first = self._first or (now, done)

@@ -1,7 +1,7 @@
 """PyTorch in a process of its own, whose threads sleep while they wait for each other.
 
 By default they spin. On a machine that does something else, too, one of them then spins for the
-other, which the machine lets wait: a call takes a thousand times as long as it should. How they
+other, which the machine lets wait: a call takes many times as long as it should. How they
 wait is decided when a process loads PyTorch.
 
 The process runs as ``python -m costlib.tuning.pytorch_process FD FOLDER THREADS``; the file

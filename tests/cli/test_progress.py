@@ -58,6 +58,15 @@ def test_the_estimate_is_of_the_part_at_work() -> None:
     assert lines_of(updates)[-1] == "[    40 s] growing: 10 of 100, about 4 min left"
 
 
+def test_what_an_update_leaves_out_stays() -> None:
+    updates = [
+        (0.0, {"completed": 0, "total": 10}),
+        (20.0, {"description": "still collecting"}),
+        (30.0, {"completed": 5}),
+    ]
+    assert lines_of(updates) == ["[    30 s] still collecting: 5 of 10, about 0 min left"]
+
+
 def test_without_an_end_there_is_no_estimate() -> None:
     updates = [(31.0, {"advance": 1, "description": "importing a.json"})]
     assert lines_of(updates) == ["[    31 s] importing a.json"]

@@ -278,12 +278,11 @@ _of_floats("isfinite", _is_finite, True)
 @converts("signbit")
 def _signbit(g: Graph, x: Any) -> Any:
     x = g.tensor(x)
+    if static_type(x)[1] == "bool":
+        x = g.cast(x, "int8")
     dtype = static_type(x)[1]
     if is_integer(dtype):
-        return R.less(
-            g.cast(x, "int8") if dtype == "bool" else x,
-            scalar(0, "int8" if dtype == "bool" else dtype),
-        )
+        return R.less(x, scalar(0, dtype))
     wide = g.cast(x, computed_in(dtype))
     dtype = static_type(wide)[1]
     one = tirx.const(1, dtype)
