@@ -16,6 +16,7 @@ from costlib.cli.generate import generate
 from costlib.cli.logs import export, import_
 from costlib.cli.machine import doctor, hardware, serve
 from costlib.cli.models import models, publish
+from costlib.cli.profile import profile
 from costlib.cli.report import report
 from costlib.cli.tasks import tasks
 from costlib.cli.train import evaluate, train
@@ -39,7 +40,7 @@ app.add_typer(dataset.app, name="dataset")
 app.add_typer(cache.app, name="cache")
 for command in (
     doctor, hardware, tasks, check, collect, serve, import_, export, train, evaluate, models,
-    publish, generate, refine, tune, report,
+    publish, generate, refine, tune, profile, report,
 ):  # fmt: skip
     app.command(command.__name__.strip("_"))(command)
 

@@ -16,7 +16,7 @@ _CPU_LANES = 8
 """Elements of an innermost loop; float32, so 256 bits."""
 
 _CPU_PRODUCTS = 64
-_CPU_MEMORY_BYTES = 32 << 20
+CPU_MEMORY_BYTES = 32 << 20
 """More than the caches that a virtual machine can count on."""
 
 _GPU_BLOCKS = 512
@@ -53,7 +53,7 @@ def cpu_kernels(num_cores: int) -> CanaryKernels:
     columns = EXTENT // _CPU_LANES
     blocked = (num_cores, EXTENT, columns, _CPU_LANES)
     matrices = ((num_cores, EXTENT, EXTENT), blocked, blocked)
-    lines = _CPU_MEMORY_BYTES // 4 // num_cores // _CPU_LANES
+    lines = CPU_MEMORY_BYTES // 4 // num_cores // _CPU_LANES
     data, sums = (num_cores, lines, _CPU_LANES), (num_cores, _CPU_LANES)
     compute = f"""
 @T.prim_func(s_tir=True)

@@ -110,6 +110,23 @@ class NetworkJob(FrozenStrict):
     memory_bytes: int = 16 << 30
 
 
+class TraceJob(FrozenStrict):
+    """Call a compiled network for ``secs`` seconds and note what each of its kernels takes.
+
+    ``inputs`` is as for a :class:`NetworkJob`. To ``times`` one array is written by
+    :func:`costlib.arrays.save_arrays`: float64 `calls x (kernels + 1)`, in seconds, the last column
+    of which is what a call takes outside the kernels.
+    """
+
+    kind: Literal["trace"] = "trace"
+    path: str
+    inputs: str
+    times: str
+    secs: float
+    timeout_secs: float = 120.0
+    memory_bytes: int = 16 << 30
+
+
 class CanaryJob(FrozenStrict):
     """Time the canaries alone, ``samples`` times."""
 
@@ -119,7 +136,7 @@ class CanaryJob(FrozenStrict):
     memory_bytes: int = 1 << 30
 
 
-Job = BuildJob | RunJob | CheckJob | NetworkJob | CanaryJob
+Job = BuildJob | RunJob | CheckJob | NetworkJob | TraceJob | CanaryJob
 
 
 class Timing(FrozenStrict):

@@ -25,10 +25,12 @@ from costlib.measure.config import (
     NetworkJob,
     RunJob,
     Timing,
+    TraceJob,
 )
 from costlib.schema import CanaryTimes
 from costlib.tvm_compat import relax, tvm
 from costlib.tvm_compat.api import build_library, module_from_json
+from costlib.tvm_compat.direct_calls import TRACED
 
 RELATIVE_TOLERANCE = 1e-3
 """Of an output against the unscheduled program's, relative to its largest element."""
@@ -126,9 +128,7 @@ def _difference(expected: Floats, actual: Floats) -> float:
 
 def run_network(job: NetworkJob, canary: Canary) -> Timing:
     """Time a compiled network: its fastest call."""
-    machine = relax.VirtualMachine(tvm.runtime.load_module(job.path), tvm.cpu())
-    main = machine["main"]
-    inputs = [tvm.runtime.tensor(array) for array in load_arrays(Path(job.inputs))]
+    main, inputs = _network(job, "main")
     outputs = main(*inputs)
     if job.outputs is not None:
         results = [outputs] if hasattr(outputs, "numpy") else list(outputs)
@@ -136,6 +136,33 @@ def run_network(job: NetworkJob, canary: Canary) -> Timing:
     before = canary.measure()
     secs = fastest_call(lambda: main(*inputs), job.secs)
     return _timing([_Repeat(secs, before, canary.measure())], raced=False)
+
+
+def trace_network(job: TraceJob, canary: Canary) -> Timing:
+    """Note the times of a compiled network's kernels, call by call."""
+    traced, inputs = _network(job, TRACED)
+    traced(*inputs)
+    before = canary.measure()
+    starts, ends = [time.perf_counter()], [time.perf_counter()]
+    clocks: list[Any] = []
+    while len(clocks) < 2 or ends[-1] < starts[0] + job.secs:
+        starts.append(time.perf_counter())
+        outputs = traced(*inputs)
+        ends.append(time.perf_counter())
+        clocks.append(outputs[-1].numpy())
+    ticks = np.array(clocks)
+    tick_secs = (starts[-1] - starts[1]) / (ticks[-1, 0] - ticks[0, 0])
+    kernels = np.diff(ticks) * tick_secs
+    calls = np.subtract(ends, starts)[1:]
+    save_arrays(Path(job.times), [np.column_stack([kernels, calls - kernels.sum(1)])])
+    return _timing([_Repeat(float(calls.min()), before, canary.measure())], raced=False)
+
+
+def _network(job: NetworkJob | TraceJob, name: str) -> tuple[Any, list[Any]]:
+    """Load a compiled network; return a function of it and its inputs."""
+    machine = relax.VirtualMachine(tvm.runtime.load_module(job.path), tvm.cpu())
+    inputs = [tvm.runtime.tensor(array) for array in load_arrays(Path(job.inputs))]
+    return machine[name], inputs
 
 
 def device_stopwatch(library: Any, arguments: list[Any], device: Any) -> Callable[[], float]:

@@ -43,6 +43,7 @@ from costlib.measure.config import (
     Outcome,
     RunJob,
     Timing,
+    TraceJob,
 )
 from costlib.measure.faults import fault_in, fault_of, is_out_of_memory
 from costlib.measure.limits import MemoryLimit
@@ -262,6 +263,8 @@ class _Server:
             return jobs.sample_canary(job, self.canary)
         if isinstance(job, NetworkJob):
             return jobs.run_network(job, self.canary)
+        if isinstance(job, TraceJob):
+            return jobs.trace_network(job, self.canary)
         return jobs.run(job, self.canary)
 
 

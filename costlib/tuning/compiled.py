@@ -24,7 +24,8 @@ from costlib.tvm_compat import relax, tvm
 from costlib.tvm_compat.api import compile_network, object_bytes
 from costlib.tvm_compat.link import export_network
 from costlib.tvm_compat.quiet import stderr_silenced
-from costlib.workloads.interface import signature_of, state_of
+from costlib.workloads.extraction import kernels_of
+from costlib.workloads.interface import Kernel, calls_of, signature_of, state_of, with_kernels
 from costlib.workloads.signature import Signature, TensorSpec
 
 _SPACE_BYTES = 64 << 20
@@ -81,8 +82,10 @@ class CompiledNetwork:
         UnsupportedModelError
             TVM cannot compile it.
         """
+        target = hardware.tvm_target()
+        named = with_kernels(prepared, kernels_of(prepared, hardware.target))
         try:
-            network = cls(compile_network(prepared, hardware.tvm_target(), database))
+            network = cls(compile_network(named, target, database))
         except (CostlibError, OSError, MemoryError):
             raise
         except Exception as error:
@@ -142,10 +145,19 @@ class CompiledNetwork:
                 "to a folder that has it"
             )
 
+    @property
+    def calls(self) -> list[Kernel] | None:
+        """What it calls, in order; ``None`` if an older costlib compiled it, or it has branches."""
+        return calls_of(self.machine)
+
+    def first_state(self) -> list[Any]:
+        """Return copies of the tensors that it keeps, as they are at first."""
+        has_state = self.signature is not None and self.signature.state
+        return state_of(self.machine) if has_state else []
+
     def reset(self) -> None:
         """Forget what earlier calls left behind."""
-        if self.signature is not None and self.signature.state:
-            self._state = state_of(self.machine)
+        self._state = self.first_state()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the network.

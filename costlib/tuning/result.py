@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
+from costlib.errors import InputError
 from costlib.frozen import Frozen
 from costlib.tuning.comparison import Comparison
+
+RESULT = "result.json"
+"""In a run's folder."""
 
 
 class TaskResult(Frozen):
@@ -110,3 +115,14 @@ class TuneResult(Frozen):
     stopped: str
     tasks: tuple[TaskResult, ...]
     curve: tuple[CurvePoint, ...]
+
+
+def read_result(folder: Path) -> TuneResult:
+    """Read what a run came to; raise :class:`InputError` if there is no such thing."""
+    try:
+        return TuneResult.model_validate_json((folder / RESULT).read_text())
+    except FileNotFoundError:
+        raise InputError(f"{folder} holds no finished run: it has no {RESULT}") from None
+    except (OSError, UnicodeDecodeError, ValidationError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{folder / RESULT} cannot be read: {reason}") from None

@@ -21,13 +21,13 @@ from costlib.hardware import Hardware
 from costlib.measure.measurer import Measurer
 from costlib.places import check_writable, refuse_others
 from costlib.tuning.database import RECORDS, WORKLOADS
+from costlib.tuning.result import RESULT
 from costlib.tuning.trials import BATCHES, TRIALS, Trials
 from costlib.tuning.untuned import untuned_latencies, worth_tuning
 from costlib.workloads.task import Task
 
 RUN = "run.json"
 TASKS = "tasks.json"
-RESULT = "result.json"
 
 OUTPUTS = (TASKS, RESULT, BATCHES, WORKLOADS, RECORDS)
 """What else a run writes that could be somebody else's, such as a database of MetaSchedule."""

@@ -28,9 +28,9 @@ from costlib.tuning.left import WRONG, outcome_to_leave, reasons_to_leave
 from costlib.tuning.memory import Memory
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.progress import Progress, TuneProgress
-from costlib.tuning.result import TaskResult, TuneResult
+from costlib.tuning.result import RESULT, TaskResult, TuneResult
 from costlib.tuning.run import Batch, TuningRun
-from costlib.tuning.session import RESULT, Baseline, Session, check_place
+from costlib.tuning.session import Baseline, Session, check_place
 from costlib.workloads.task import Task
 
 if TYPE_CHECKING:

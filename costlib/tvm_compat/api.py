@@ -15,6 +15,7 @@ from pydantic.alias_generators import to_snake
 
 from costlib.tvm_compat import load_intrinsics, ms, relax, tvm
 from costlib.tvm_compat.cuda import check_compiles, find_compiler
+from costlib.tvm_compat.direct_calls import with_direct_calls
 from costlib.tvm_compat.link import link_shared
 
 derived_object = tvm.ir.utils.derived_object
@@ -179,7 +180,33 @@ def compile_network(prepared: Any, target: Any, database: Any | None) -> Any:
                 relax.transform.DeadCodeElimination(),
             ]
             prepared = tvm.transform.Sequential(layout)(prepared)
-        return tvm.compile(prepared, target=target)
+        return tvm.compile(prepared, target=target, relax_pipeline=_pipeline(target))
+
+
+def _pipeline(target: Any) -> Any:
+    """Return TVM's own pipeline for a target; on CPUs, the network calls its kernels directly."""
+    if target.kind.name != "llvm":
+        return "default"
+    transform = relax.transform
+    return tvm.transform.Sequential(
+        [
+            relax.backend.DispatchSampling(),
+            relax.backend.DispatchSortScan(),
+            transform.LegalizeOps(),
+            transform.RewriteDataflowReshape(),
+            transform.ToNonDataflow(),
+            transform.RemovePurityChecking(),
+            transform.CallTIRRewrite(),
+            tvm.transform.module_pass(lambda mod, _: with_direct_calls(mod, target), opt_level=0),
+            transform.StaticPlanBlockMemory(),
+            transform.LowerAllocTensor(),
+            transform.KillAfterLastUse(),
+            transform.LowerRuntimeBuiltin(),
+            transform.ComputePrimValue(),
+            transform.VMShapeLower(),
+            transform.AttachGlobalSymbol(),
+        ]
+    )
 
 
 def object_bytes(prepared: Any) -> int:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from costlib.hardware import Hardware
-from costlib.tvm_compat import ms, tvm
+from costlib.tvm_compat import ms, tirx, tvm
 from costlib.workloads.inference import prepare_network
 from costlib.workloads.sources import load_network
 from costlib.workloads.task import Task
@@ -55,6 +55,17 @@ def tasks_of(prepared: Any, target: dict[str, Any]) -> list[Task]:
         known = tasks.get(task.workload_id)
         tasks[task.workload_id] = task if known is None else known.times(known.weight + weight)
     return sorted(tasks.values(), key=lambda task: (-task.weight * task.flops, task.workload_id))
+
+
+def kernels_of(prepared: Any, target: dict[str, Any]) -> dict[str, Task]:
+    """Name the task that each function of a prepared module is."""
+    found: dict[str, Task] = {}
+    for variable, function in prepared.functions.items():
+        if isinstance(function, tirx.PrimFunc):
+            named = function.with_attr("global_symbol", "main").with_attr("tirx.noalias", True)
+            mod = tvm.IRModule({"main": named})
+            found[variable.name_hint] = Task(_readable(variable.name_hint), mod, target)
+    return found
 
 
 def _readable(name: str) -> str:

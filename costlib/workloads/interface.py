@@ -1,42 +1,109 @@
-"""What a compiled network says of itself: its signature and its first state, as functions."""
+"""What a compiled network says of itself, as functions: signature, first state, and kernels."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
+from costlib.frozen import Frozen
 from costlib.tvm_compat import relax, tvm
+from costlib.tvm_compat.direct_calls import CALLS, REWRITTEN
 from costlib.workloads.folding import constant_of
 from costlib.workloads.network import Network
 from costlib.workloads.signature import Signature
+from costlib.workloads.task import Task
 
 SIGNATURE = "costlib_signature"
 STATE = "costlib_state"
+KERNELS = "costlib_kernels"
+
+
+class Kernel(Frozen):
+    """A function that a network calls.
+
+    Attributes
+    ----------
+    name, workload_id
+        Those of its task; without the second it is no task.
+    flops
+        Floating-point operations of a call.
+    nbytes
+        Size of what it is called with.
+    """
+
+    name: str
+    workload_id: str = ""
+    flops: float = 0.0
+    nbytes: int = 0
+
+
+_KERNELS = TypeAdapter(dict[str, Kernel])
 
 
 def with_interface(mod: Any, network: Network) -> Any:
     """Add functions to a Relax module that return the network's signature and first state."""
-    text = np.frombuffer(network.interface.model_dump_json().encode(), "uint8")
+    state = relax.Tuple([constant_of(array) for array in network.state])
+    text = network.interface.model_dump_json().encode()
+    return _with(mod, {SIGNATURE: _bytes(text), STATE: state})
+
+
+def with_kernels(mod: Any, tasks: Mapping[str, Task]) -> Any:
+    """Add a function to a Relax module that tells which task each of its functions is."""
+    kernels = {
+        name: Kernel(
+            name=task.name, workload_id=task.workload_id, flops=task.flops, nbytes=task.nbytes
+        )
+        for name, task in tasks.items()
+    }
+    return _with(mod, {KERNELS: _bytes(_KERNELS.dump_json(kernels))})
+
+
+def _with(mod: Any, values: Mapping[str, Any]) -> Any:
     builder = relax.BlockBuilder()
-    with builder.function(SIGNATURE, []):
-        builder.emit_func_output(constant_of(text))
-    with builder.function(STATE, []):
-        builder.emit_func_output(relax.Tuple([constant_of(array) for array in network.state]))
+    for name, value in values.items():
+        with builder.function(name, []):
+            builder.emit_func_output(value)
     result = tvm.IRModule(mod.functions, attrs=mod.attrs)
     result.update(builder.get())
     return result
 
 
+def _bytes(text: bytes) -> Any:
+    return constant_of(np.frombuffer(text, "uint8"))
+
+
 def signature_of(machine: Any) -> Signature | None:
     """Return the signature of a loaded network; ``None`` if an older costlib compiled it."""
-    try:
-        text = machine[SIGNATURE]()
-    except (AttributeError, ValueError, RuntimeError):
-        return None
-    return Signature.model_validate_json(text.numpy().tobytes())
+    text = _told(machine, SIGNATURE)
+    return None if text is None else Signature.model_validate_json(text)
 
 
 def state_of(machine: Any) -> list[Any]:
     """Return copies of a loaded network's first state."""
     return [tvm.runtime.tensor(tensor.numpy()) for tensor in machine[STATE]()]
+
+
+def calls_of(machine: Any) -> list[Kernel] | None:
+    """Return what a loaded network calls, in order; ``None`` if it does not tell."""
+    names, known = _told(machine, CALLS), _told(machine, KERNELS)
+    if names is None or known is None:
+        return None
+    kernels = _KERNELS.validate_json(known)
+    return [_kernel(kernels, name) for name in json.loads(names)]
+
+
+def _kernel(kernels: Mapping[str, Kernel], name: str) -> Kernel:
+    """Return a kernel by its name, which is longer where its weights were laid out anew."""
+    return kernels.get(name.removesuffix(REWRITTEN)) or Kernel(name=name)
+
+
+def _told(machine: Any, name: str) -> bytes | None:
+    try:
+        found: bytes = machine[name]().numpy().tobytes()
+    except (AttributeError, ValueError, RuntimeError):
+        return None
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import keyword
+import math
 import tokenize
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -52,6 +53,14 @@ class Task:
     def arguments(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """(dtype, shape) of each argument, results last."""
         return argument_shapes(self.mod)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of what it is called with, results included."""
+        return sum(
+            math.prod(shape) * max(tvm.DataType(dtype).bits // 8, 1)
+            for dtype, shape in self.arguments
+        )
 
     def times(self, weight: int) -> Task:
         """Return the same task with another weight."""

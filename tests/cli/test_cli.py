@@ -24,6 +24,7 @@ COMMANDS = (
     ("evaluate",),
     ("models",),
     ("tune",),
+    ("profile",),
     ("report",),
 )
 
@@ -141,6 +142,12 @@ def test_collect_info_verify_train_evaluate_tune(tmp_path: Path) -> None:
     assert network["max_abs_error"] < 1e-4
     assert Path(result["picture"]).is_file()
     assert Path(network["library"]).is_file()
+    profile = succeed("profile", run, "--picture", tmp_path / "timeline.svg")
+    assert isinstance(profile, dict)
+    parts = (profile[part] for part in ("tasks_s", "dispatch_s", "unexplained_s"))
+    assert sum(parts) == pytest.approx(profile["network_s"])
+    assert (tmp_path / "timeline.svg").is_file()
+    assert "the network" in costlib("profile", run).stdout
 
 
 def test_verify_exit_codes(dataset: Dataset, tmp_path: Path) -> None:

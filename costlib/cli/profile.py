@@ -1,0 +1,80 @@
+"""``costlib profile``."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from costlib.cli.output import Json, milliseconds, print_json, print_table
+
+if TYPE_CHECKING:
+    from costlib.tuning.profile import KernelProfile, NetworkProfile
+
+
+def profile(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    picture: Annotated[
+        Path | None, typer.Option(help="Also draw the kernels in time, to this PNG or SVG file.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say where the time of a run's compiled networks goes, kernel by kernel, as they run.
+
+    Example: `costlib profile runs/bert_tiny --picture timeline.png`
+    """
+    from costlib.tuning.profile import profile_run
+
+    profiles = profile_run(run)
+    if picture is not None:
+        from costlib.report.timeline import draw_timelines
+
+        draw_timelines(profiles, picture)
+    if as_json:
+        only = profiles[0] if len(profiles) == 1 else list(profiles)
+        print_json(only)
+        return
+    for network in profiles:
+        _print(network)
+
+
+def _print(network: NetworkProfile) -> None:
+    groups: defaultdict[tuple[str, str], list[KernelProfile]] = defaultdict(list)
+    for kernel in network.kernels:
+        groups[kernel.name, kernel.workload_id].append(kernel)
+    rows = []
+    for (name, workload_id), calls in groups.items():
+        total_s = sum(kernel.latency_s for kernel in calls)
+        rows.append(
+            (
+                total_s,
+                name,
+                workload_id[:6],
+                len(calls),
+                f"{total_s / network.network_s:.1%}",
+                milliseconds(total_s / len(calls)),
+                milliseconds(calls[0].tuned_s),
+                f"{calls[0].flops * len(calls) / total_s / 1e9:.1f}",
+                f"{calls[0].nbytes * len(calls) / total_s / 1e9:.1f}",
+            )
+        )
+    rows.sort(reverse=True)
+    columns = [
+        "task", "id", ">calls", ">share", ">in the network", ">as tuned", ">GFLOP/s", ">GB/s",
+    ]  # fmt: skip
+    print_table(
+        f"{network.network}: {milliseconds(network.network_s)}", columns, [r[1:] for r in rows]
+    )
+    lines = {
+        "kernels as tuned": network.tasks_s,
+        "dispatch": network.dispatch_s,
+        "slower in the network": network.unexplained_s,
+        "the network": network.network_s,
+    }
+    print_table("", ["", ">"], [(what, milliseconds(secs)) for what, secs in lines.items()])
+    typer.echo(
+        f"the machine reads {network.memory_bytes_per_s / 1e9:.1f} GB/s; "
+        f"noting the times took {network.tracing:.1%}"
+    )

@@ -1,0 +1,76 @@
+"""A network's kernels in time: what runs when, how long, and how much longer than as tuned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from costlib.report.figures import save_figure
+from costlib.tuning.profile import NetworkProfile
+
+_LANES = 4
+"""A network's time is cut into so many pieces, one below the other."""
+
+_NAMED_SHARE = 0.02
+"""Of the network's time: from there on there is room for a kernel's name."""
+
+_TUNED, _SLOWER, _UNKNOWN = "tab:blue", "tab:red", "tab:gray"
+_LEGEND = {
+    _TUNED: "as long as when it was tuned",
+    _SLOWER: "longer than that",
+    _UNKNOWN: "not tuned",
+}
+
+
+def draw_timelines(profiles: Sequence[NetworkProfile], path: Path) -> Path:
+    """Write :func:`timeline_figure` as a picture."""
+    save_figure(timeline_figure(profiles), path, dpi=150)
+    return path
+
+
+def timeline_figure(profiles: Sequence[NetworkProfile]) -> Figure:
+    """Draw the kernels of each network as bars in time, from the first to the last."""
+    count = len(profiles)
+    figure = Figure(figsize=(10, 3.6 * count), layout="constrained")
+    for axes, profile in zip(figure.subplots(count, squeeze=False)[:, 0], profiles, strict=True):
+        _draw(axes, profile)
+    handles = [Patch(color=color, label=label) for color, label in _LEGEND.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
+    return figure
+
+
+def _draw(axes: Axes, profile: NetworkProfile) -> None:
+    total_s = sum(kernel.latency_s for kernel in profile.kernels)
+    lane_s = total_s / _LANES
+    begin_s = 0.0
+    for kernel in profile.kernels:
+        tuned_s = kernel.latency_s if kernel.tuned_s is None else kernel.tuned_s
+        color = _UNKNOWN if kernel.tuned_s is None else _TUNED
+        _bar(axes, begin_s, min(tuned_s, kernel.latency_s), lane_s, color)
+        _bar(axes, begin_s + tuned_s, kernel.latency_s - tuned_s, lane_s, _SLOWER)
+        if kernel.latency_s > _NAMED_SHARE * total_s:
+            lane, start_s = divmod(begin_s, lane_s)
+            middle_s = min(start_s + kernel.latency_s / 2, lane_s)
+            axes.text(
+                middle_s * 1e3, lane, kernel.name, rotation=90, ha="center", va="center", fontsize=6
+            )
+        begin_s += kernel.latency_s
+    axes.set_title(f"{profile.network}: {profile.network_s * 1e3:.3g} ms a call", fontsize=9)
+    axes.set(xlim=(0, lane_s * 1e3), ylim=(_LANES - 0.5, -0.5), xlabel="ms, row after row")
+    axes.set_yticks([])
+    axes.spines[["top", "right", "left"]].set_visible(False)
+
+
+def _bar(axes: Axes, begin_s: float, secs: float, lane_s: float, color: str) -> None:
+    """Draw a bar, which may go on in the next rows."""
+    for lane in range(_LANES):
+        lane_begin_s = lane * lane_s
+        left_s = max(begin_s, lane_begin_s)
+        part_s = min(begin_s + secs, lane_begin_s + lane_s) - left_s
+        if part_s > 0:
+            style = {"color": color, "edgecolor": "white", "linewidth": 0.3}
+            axes.barh(lane, part_s * 1e3, 0.86, (left_s - lane_begin_s) * 1e3, **style)

@@ -1,0 +1,211 @@
+"""Where a compiled network's time goes: kernel by kernel, as it runs.
+
+The network notes the time before each kernel and after the last one (see
+:mod:`costlib.tvm_compat.direct_calls`); what is not inside any kernel is dispatch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from costlib.arrays import Floats, load_arrays, save_arrays
+from costlib.errors import InputError, MeasureError
+from costlib.frozen import Frozen
+from costlib.hardware import Hardware
+from costlib.measure.canary_kernels import CPU_MEMORY_BYTES
+from costlib.measure.config import NetworkJob, TraceJob
+from costlib.measure.measurer import Measurer
+from costlib.scratch import ScratchFolder
+from costlib.tuning.compiled import CompiledNetwork
+from costlib.tuning.result import read_result
+from costlib.tuning.turns import Contestant, take_turns
+from costlib.workloads.network import InputSpec
+
+_TURNS = 5
+_QUIET_SHARE = 0.1
+"""Of the calls, those that took least count."""
+
+
+class KernelProfile(Frozen):
+    """One call of a kernel.
+
+    Attributes
+    ----------
+    name, workload_id
+        Those of its task; without the second it is no task.
+    latency_s
+        Seconds that it takes in the network.
+    tuned_s
+        Seconds that it took when it was tuned; ``None`` if that is not known.
+    flops, nbytes
+        Floating-point operations, and size of what it reads and writes.
+    """
+
+    name: str
+    workload_id: str
+    latency_s: float
+    tuned_s: float | None
+    flops: float
+    nbytes: int
+
+
+class NetworkProfile(Frozen):
+    """Where the time of a call of a network goes.
+
+    Attributes
+    ----------
+    network
+        Its name.
+    network_s
+        Seconds of a call.
+    tasks_s
+        What its kernels took when they were tuned, together; those of which that is not known count
+        as they are in the network.
+    dispatch_s
+        Seconds that no kernel is at work.
+    unexplained_s
+        The rest: what kernels take more in the network than when they were tuned, because caches
+        are cold, or memory is needed for others.
+    tracing
+        Share of the time that noting it takes.
+    memory_bytes_per_s
+        What the machine reads from memory at most.
+    kernels
+        Each call, in order.
+    """
+
+    network: str
+    network_s: float
+    tasks_s: float
+    dispatch_s: float
+    unexplained_s: float
+    tracing: float
+    memory_bytes_per_s: float
+    kernels: tuple[KernelProfile, ...]
+
+
+def profile_network(
+    name: str, library: Path, measurer: Measurer, tuned_s: Mapping[str, float]
+) -> NetworkProfile:
+    """Run a compiled network and note where its time goes.
+
+    Parameters
+    ----------
+    name, library
+        Of the network.
+    measurer
+        Runs it.
+    tuned_s
+        Latencies of its tasks, by workload id.
+
+    Raises
+    ------
+    InputError
+        The library does not tell: an older costlib compiled it, or it is no straight line of
+        kernels.
+    MeasureError
+        It does not run.
+    """
+    network = CompiledNetwork.load(library)
+    calls = network.calls
+    if calls is None or network.signature is None:
+        raise InputError(
+            f"{library} does not tell where its time goes: an older costlib compiled it, or it has "
+            "branches or unknown shapes; `costlib tune --resume` compiles it anew"
+        )
+    rng = np.random.default_rng(0)
+    inputs = [
+        InputSpec(spec.name, spec.dtype, spec.shape).random(rng)
+        for spec in network.signature.inputs
+    ]
+    with ScratchFolder() as folder:
+        file, path = folder / "inputs", str(library.resolve())
+        save_arrays(file, [*inputs, *(tensor.numpy() for tensor in network.first_state())])
+        times: list[Floats] = []
+
+        def plain(secs: float) -> float:
+            return _seconds(measurer, NetworkJob(path=path, inputs=str(file), secs=secs))
+
+        def traced(secs: float) -> float:
+            noted = folder / "times"
+            job = TraceJob(path=path, inputs=str(file), times=str(noted), secs=secs)
+            fastest_s = _seconds(measurer, job)
+            times.extend(load_arrays(noted))
+            return fastest_s
+
+        contestants = Contestant(plain), Contestant(traced)
+        take_turns(contestants, _TURNS)
+    network_s, traced_s = (min(one.turns) for one in contestants)
+    *latencies_s, dispatch_s = quiet_s(np.concatenate(times)).tolist()
+    kernels = tuple(
+        KernelProfile(
+            name=call.name,
+            workload_id=call.workload_id,
+            latency_s=latency_s,
+            tuned_s=tuned_s.get(call.workload_id),
+            flops=call.flops,
+            nbytes=call.nbytes,
+        )
+        for call, latency_s in zip(calls, latencies_s, strict=True)
+    )
+    tasks_s = sum(k.latency_s if k.tuned_s is None else k.tuned_s for k in kernels)
+    return NetworkProfile(
+        network=name,
+        network_s=network_s,
+        tasks_s=tasks_s,
+        dispatch_s=dispatch_s,
+        unexplained_s=network_s - dispatch_s - tasks_s,
+        tracing=traced_s / network_s - 1,
+        memory_bytes_per_s=CPU_MEMORY_BYTES / measurer.reference.memory_s,
+        kernels=kernels,
+    )
+
+
+def quiet_s(times: Floats) -> Floats:
+    """Return what each part of a call takes while the machine is quiet.
+
+    Parameters
+    ----------
+    times
+        `calls x parts`, in seconds.
+
+    Returns
+    -------
+    ndarray
+        float64 `parts`: means over the calls that took least.
+    """
+    totals = times.sum(1)
+    count = max(1, round(_QUIET_SHARE * len(totals)))
+    quiet: Floats = times[np.argsort(totals, kind="stable")[:count]].mean(0)
+    return quiet
+
+
+def _seconds(measurer: Measurer, job: NetworkJob | TraceJob) -> float:
+    outcome = measurer.run_job(job)
+    if outcome.timing is None:
+        raise MeasureError(f"the compiled network {job.path} does not run: {outcome.error}")
+    return outcome.timing.run_secs[0]
+
+
+def profile_run(folder: Path) -> list[NetworkProfile]:
+    """Profile the compiled networks of a run on this machine.
+
+    Raises
+    ------
+    InputError
+        It is no run, or was compiled by an older costlib.
+    """
+    result = read_result(folder)
+    tuned_s = {
+        task.workload_id: latency_s
+        for task in result.tasks
+        if (latency_s := task.latency_after_s or task.latency_before_s) is not None
+    }
+    with Measurer(Hardware.local()) as measurer:
+        return [
+            profile_network(network.network, folder / Path(network.library).name, measurer, tuned_s)
+            for network in result.networks
+        ]

@@ -1,0 +1,171 @@
+"""Networks whose kernels are called by one compiled function, not one by one by an interpreter.
+
+Relax's virtual machine takes about a microsecond for each instruction, of which there are several a
+kernel: allocating, packing, releasing. Where a network is a straight line, all calls go into one
+function. If it is asked to, that notes the time before each of them and after the last.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from costlib.tvm_compat import relax, tirx, tvm
+from costlib.tvm_compat.straight_line import (
+    ALIGNMENT,
+    Base,
+    Call,
+    Line,
+    NotStraightError,
+    Tensor,
+    line_of,
+    pack_constants,
+    plan_memory,
+    static_type,
+)
+
+TRACED = "costlib_traced"
+"""The function that returns what the network returns, and the clock at each call and at the end."""
+
+CALLS = "costlib_calls"
+"""The function that returns the names of what is called, as JSON."""
+
+REWRITTEN = "_prepacked"
+"""What TVM appends to the name of a kernel whose weights are laid out anew."""
+
+_BODY = "costlib_body"
+_CLOCKS = {"x86_64": "llvm.readcyclecounter", "aarch64": "llvm.readsteadycounter"}
+
+
+def with_direct_calls(mod: Any, target: Any) -> Any:
+    """Give a module a ``main`` that calls its kernels directly.
+
+    A module whose ``main`` is no straight line stays as it is.
+
+    Parameters
+    ----------
+    mod
+        After ``CallTIRRewrite``, before memory is planned.
+    target
+        What it is compiled for.
+    """
+    try:
+        line = line_of(mod, "main")
+    except NotStraightError:
+        return mod
+    return _Writer(line, target).written_to(mod)
+
+
+class _Writer:
+    """Writes the function that calls, and those that allocate what it needs and call it."""
+
+    def __init__(self, line: Line, target: Any) -> None:
+        self._line = line
+        self._plan = plan_memory(line)
+        self._packs = pack_constants(line)
+        self._work_bytes = max(self._plan.nbytes, ALIGNMENT)
+        triple = target.attrs.get("mtriple") or tvm.target.codegen.llvm_get_system_triple()
+        self._clock = _CLOCKS.get(str(triple).partition("-")[0])
+
+    def written_to(self, mod: Any) -> Any:
+        builder = relax.BlockBuilder(mod)
+        body = builder.add_func(self._body(), _BODY)
+        result = builder.get()
+        result.update_func(mod.get_global_var("main"), self._caller(body, traced=False))
+        if self._clock is not None:
+            result[TRACED] = self._caller(body, traced=True)
+            result[CALLS] = self._names()
+        return result
+
+    def _body(self) -> Any:
+        """Write the function of inputs, outputs, constants, work space, clock and "traced"."""
+        line, packs = self._line, self._packs
+        parameters: list[Any] = []
+
+        def parameter(name: str, shape: Sequence[int], dtype: str) -> Any:
+            parameters.append(tirx.decl_buffer(shape, dtype, name=name))
+            return parameters[-1]
+
+        places: dict[Base, tuple[Any, int]] = {}
+        for tensor in (*line.inputs, *line.outputs):
+            kind, number = tensor.base
+            places[tensor.base] = parameter(f"{kind}{number}", tensor.shape, tensor.dtype), 0
+        pieces = [parameter(f"pack{n}", a.shape, "uint8") for n, a in enumerate(packs.arrays)]
+        places |= {base: (pieces[number], start) for base, (number, start) in packs.places.items()}
+        work = parameter("work", [self._work_bytes], "uint8")
+        places |= {base: (work, start) for base, start in self._plan.offsets.items()}
+        clock = parameter("clock", [len(line.calls) + 1], "int64")
+        traced = tirx.Var("traced", "int64")
+
+        def note(number: int) -> list[Any]:
+            if self._clock is None:
+                return []
+            now = tirx.call_llvm_intrin("int64", self._clock)
+            return [tirx.IfThenElse(traced != 0, tirx.BufferStore(clock, now, [number]), None)]
+
+        statements = note(0)
+        for number, call in enumerate(line.calls, start=1):
+            arguments = [_array(*places[tensor.base], tensor) for tensor in call.tensors]
+            statements += [_call(call, arguments), *note(number)]
+        function = tirx.PrimFunc([*parameters, traced], tirx.SeqStmt(statements))
+        return function.with_attr({"tirx.is_scheduled": True, "tirx.noalias": True})
+
+    def _caller(self, body: Any, *, traced: bool) -> Any:
+        """Write a Relax function that allocates, and calls that one."""
+        line = self._line
+        params = [
+            relax.Var(f"{t.base.kind}{t.base.number}", relax.TensorType(t.shape, t.dtype))
+            for t in line.inputs
+        ]
+        builder = relax.BlockBuilder()
+
+        def allocated(shape: Sequence[int], dtype: str) -> Any:
+            return builder.emit(relax.op.builtin.alloc_tensor(relax.ShapeExpr(shape), dtype, 0))
+
+        with builder.function("caller", params, attrs={"relax.force_pure": True}):
+            outputs = [allocated(output.shape, output.dtype) for output in line.outputs]
+            packs = [relax.const(array, "uint8") for array in self._packs.arrays]
+            work = allocated([self._work_bytes], "uint8")
+            clock = allocated([len(line.calls) + 1], "int64")
+            flag = relax.prim_value(tirx.IntImm("int64", int(traced)))
+            builder.emit(relax.Call(body, [*params, *outputs, *packs, work, clock, flag]))
+            made = {Base("constant", n): constant for n, constant in enumerate(line.constants)}
+            tensors = (*line.inputs, *line.outputs)
+            made |= {t.base: v for t, v in zip(tensors, (*params, *outputs), strict=True)}
+
+            def returned(result: Any) -> Any:
+                if isinstance(result, list):
+                    return relax.Tuple([returned(part) for part in result])
+                tensor = made[result.base]
+                if static_type(tensor)[0] == result.shape:
+                    return tensor
+                return builder.emit(relax.op.reshape(tensor, result.shape))
+
+            found = returned(line.result)
+            builder.emit_func_output(relax.Tuple([found, clock]) if traced else found)
+        return builder.get()["caller"]
+
+    def _names(self) -> Any:
+        text = json.dumps([call.name for call in self._line.calls])
+        builder = relax.BlockBuilder()
+        with builder.function("names", []):
+            builder.emit_func_output(relax.const(np.frombuffer(text.encode(), "uint8")))
+        return builder.get()["names"]
+
+
+def _call(call: Call, arguments: Sequence[Any]) -> Any:
+    is_kernel = isinstance(call.function, tvm.ir.GlobalVar)
+    function = tirx.call_cpacked if is_kernel else tirx.call_packed
+    return tirx.Evaluate(function(call.name, *arguments))
+
+
+def _array(buffer: Any, offset: int, tensor: Tensor) -> Any:
+    """Write a ``DLTensor`` on the stack."""
+    pointer = tirx.buffer.buffer_data(buffer)
+    if offset:
+        pointer = tirx.handle_add_byte_offset(pointer, offset)
+    shape = tirx.tvm_stack_make_shape(*(tirx.IntImm("int64", extent) for extent in tensor.shape))
+    return tirx.tvm_stack_make_array(pointer, shape, 0, len(tensor.shape), tensor.dtype, 0)

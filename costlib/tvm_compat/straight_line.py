@@ -1,0 +1,246 @@
+"""Relax functions as straight lines: calls of kernels one after the other, with known shapes.
+
+For such a function it can be said ahead of time where each tensor lies: intermediate results in one
+piece of memory, constants in another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from costlib.tvm_compat import relax, tirx, tvm
+
+ALIGNMENT = 64
+"""Every tensor begins at a multiple of so many bytes, which TVM's kernels take for granted."""
+
+_PACK_BYTES = 1 << 30
+"""Of constants in one piece; their places are 32-bit numbers."""
+
+_STORED_AS_INTEGERS = ("bfloat16", "float8", "float4")
+"""Types that TVM lowers to integers, also where it writes the type of an argument."""
+
+
+class NotStraightError(Exception):
+    """A function does something else than call kernels with known shapes."""
+
+
+class Base(NamedTuple):
+    """What a tensor lies in."""
+
+    kind: Literal["input", "constant", "allocation"]
+    number: int
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor that begins where its base does."""
+
+    base: Base
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def nbytes(self) -> int:
+        """Its size."""
+        bits = tvm.DataType(self.dtype).bits
+        return int(np.prod(self.shape, dtype="int64")) * max(bits // 8, 1)
+
+
+class Call(NamedTuple):
+    """A call of a kernel of the module (a ``GlobalVar``) or of a function that TVM has."""
+
+    function: Any
+    tensors: list[Tensor]
+
+    @property
+    def name(self) -> str:
+        """What is called."""
+        is_kernel = isinstance(self.function, tvm.ir.GlobalVar)
+        return str(self.function.name_hint if is_kernel else self.function.global_symbol)
+
+
+@dataclass
+class Line:
+    """A function as a straight line of calls.
+
+    Attributes
+    ----------
+    inputs
+        Its arguments.
+    constants
+        ``GenericConst`` nodes, each array once.
+    calls
+        In their order.
+    result
+        What is returned: a tensor, or a nest of lists of them.
+    """
+
+    inputs: list[Tensor] = field(default_factory=list)
+    constants: list[Any] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    result: Any = None
+
+    @property
+    def outputs(self) -> list[Tensor]:
+        """The allocations that are returned, each once."""
+        found = {leaf.base: leaf for leaf in _leaves(self.result) if leaf.base.kind == "allocation"}
+        return list(found.values())
+
+
+def line_of(mod: Any, name: str) -> Line:
+    """Follow the tensors through a function of a module, after ``CallTIRRewrite``.
+
+    Raises
+    ------
+    NotStraightError
+        It is no straight line.
+    """
+    line = Line()
+    known: dict[Any, Any] = {}
+    constants: dict[Any, Base] = {}
+    function = mod[name]
+
+    def value(expr: Any) -> Any:
+        if isinstance(expr, relax.Var) and expr in known:
+            return known[expr]
+        if isinstance(expr, relax.Tuple):
+            return [value(part) for part in expr.fields]
+        if isinstance(expr, relax.TupleGetItem):
+            return value(expr.tuple_value)[expr.index]
+        if isinstance(expr, tvm.ir.GenericConst):
+            if expr.value not in constants:
+                constants[expr.value] = Base("constant", len(line.constants))
+                line.constants.append(expr)
+            return Tensor(constants[expr.value], *static_type(expr))
+        raise NotStraightError
+
+    def tensor(expr: Any) -> Tensor:
+        found = value(expr)
+        if not isinstance(found, Tensor):
+            raise NotStraightError
+        return found
+
+    for number, param in enumerate(function.params):
+        known[param] = Tensor(Base("input", number), *static_type(param))
+        line.inputs.append(known[param])
+    for number, (variable, bound) in enumerate(_bindings(function.body)):
+        if not isinstance(bound, relax.Call):
+            known[variable] = value(bound)
+        elif getattr(bound.op, "name", None) == "relax.builtin.alloc_tensor":
+            known[variable] = Tensor(Base("allocation", number), *static_type(variable))
+        elif getattr(bound.op, "name", None) == "relax.reshape":
+            known[variable] = Tensor(tensor(bound.args[0]).base, *static_type(variable))
+        elif _is_kernel(mod, bound.op) or _returns_nothing(bound):
+            line.calls.append(Call(bound.op, [tensor(argument) for argument in bound.args]))
+        else:
+            raise NotStraightError
+    line.result = value(function.body.body)
+    return line
+
+
+def _bindings(body: Any) -> Iterator[tuple[Any, Any]]:
+    for block in body.blocks:
+        for binding in block.bindings:
+            if not isinstance(binding, relax.VarBinding):
+                raise NotStraightError
+            yield binding.var, binding.value
+
+
+def _is_kernel(mod: Any, function: Any) -> bool:
+    return isinstance(function, tvm.ir.GlobalVar) and isinstance(mod[function], tirx.PrimFunc)
+
+
+def _returns_nothing(call: Any) -> bool:
+    """Whether a function of TVM's is called that writes to its last arguments."""
+    fields = getattr(call.ty, "fields", None)
+    return isinstance(call.op, relax.ExternFunc) and fields is not None and not len(fields)
+
+
+def static_type(expr: Any) -> tuple[tuple[int, ...], str]:
+    """Return the shape and dtype of an expression; they must be known."""
+    shape = getattr(getattr(expr.ty, "shape", None), "values", None)
+    if shape is None or not all(isinstance(extent, tirx.IntImm) for extent in shape):
+        raise NotStraightError
+    dtype = str(expr.ty.dtype)
+    if dtype.startswith(_STORED_AS_INTEGERS):
+        raise NotStraightError
+    return tuple(int(extent) for extent in shape), dtype
+
+
+def _leaves(result: Any) -> list[Tensor]:
+    if isinstance(result, Tensor):
+        return [result]
+    return [leaf for part in result for leaf in _leaves(part)]
+
+
+class Plan(NamedTuple):
+    """Where tensors lie in a piece of memory: bytes from its start, and its size."""
+
+    offsets: Mapping[Base, int]
+    nbytes: int
+
+
+def plan_memory(line: Line) -> Plan:
+    """Give each allocation that is not returned a place that nothing else needs while it lives.
+
+    The largest first, each as low as it can be (Pisarchyk and Lee, arXiv:2001.03288, greedy by
+    size).
+    """
+    kept = {output.base for output in line.outputs}
+    lives: dict[Base, tuple[int, int]] = {}
+    sizes: dict[Base, int] = {}
+    for number, call in enumerate(line.calls):
+        for tensor in call.tensors:
+            base = tensor.base
+            if base.kind == "allocation" and base not in kept:
+                lives[base] = lives.get(base, (number,))[0], number
+                sizes[base] = max(tensor.nbytes, sizes.get(base, 0))
+    offsets: dict[Base, int] = {}
+    for base in sorted(sizes, key=lambda base: -sizes[base]):
+        first, last = lives[base]
+        beside = [
+            other for other in offsets if lives[other][0] <= last and first <= lives[other][1]
+        ]
+        start = 0
+        for other in sorted(beside, key=lambda other: offsets[other]):
+            if offsets[other] - start >= sizes[base]:
+                break
+            start = max(start, _aligned(offsets[other] + sizes[other]))
+        offsets[base] = start
+    return Plan(offsets, max((offsets[base] + sizes[base] for base in offsets), default=0))
+
+
+class Packs(NamedTuple):
+    """Constants one after the other: uint8 arrays, and each constant's array and first byte."""
+
+    arrays: list[np.ndarray]
+    places: Mapping[Base, tuple[int, int]]
+
+
+def pack_constants(line: Line) -> Packs:
+    """Put the constants that are read by calls together, in the order in which they are read."""
+    places: dict[Base, tuple[int, int]] = {}
+    parts: dict[Base, np.ndarray] = {}
+    ends: list[int] = []
+    for tensor in (tensor for call in line.calls for tensor in call.tensors):
+        base = tensor.base
+        if base.kind != "constant" or base in places:
+            continue
+        values = np.ascontiguousarray(line.constants[base.number].value.numpy())
+        parts[base] = values.reshape(-1).view("uint8")
+        if not ends or ends[-1] + values.nbytes > _PACK_BYTES:
+            ends.append(0)
+        places[base] = len(ends) - 1, ends[-1]
+        ends[-1] = _aligned(ends[-1] + values.nbytes)
+    arrays = [np.zeros(end, "uint8") for end in ends]
+    for base, (number, start) in places.items():
+        arrays[number][start : start + len(parts[base])] = parts[base]
+    return Packs(arrays, places)
+
+
+def _aligned(offset: int) -> int:
+    return -(-offset // ALIGNMENT) * ALIGNMENT

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from costlib.arrays import Floats
+from costlib.errors import InputError
+from costlib.hardware import Hardware
+from costlib.measure.measurer import Measurer
+from costlib.report.timeline import timeline_figure
+from costlib.tuning.compiled import CompiledNetwork
+from costlib.tuning.profile import NetworkProfile, profile_network, profile_run, quiet_s
+from costlib.tvm_compat import tvm
+from costlib.workloads import extract_tasks, load_network, prepare_network
+
+SOURCE = "dense 64 64 64 bias=1 relu=1"
+
+BFLOAT16 = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((3, 4), "bfloat16")):
+        with R.dataflow():
+            a = R.nn.relu(x)
+            R.output(a)
+        return a
+"""
+"""A network that is not a straight line yet: see ``tvm_compat.straight_line``."""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory, hardware: Hardware) -> Path:
+    path = tmp_path_factory.mktemp("profile") / "network.so"
+    CompiledNetwork.build(prepare_network(load_network(SOURCE), hardware), hardware).save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def profile(library: Path, hardware: Hardware) -> NetworkProfile:
+    (task,) = extract_tasks(SOURCE, hardware)
+    with Measurer(hardware) as measurer:
+        return profile_network("dense", library, measurer, {task.workload_id: 1e-6})
+
+
+def test_the_parts_make_up_the_whole(profile: NetworkProfile) -> None:
+    parts = profile.tasks_s + profile.dispatch_s + profile.unexplained_s
+    assert math.isclose(parts, profile.network_s)
+    assert profile.tasks_s == 1e-6
+    assert profile.dispatch_s > 0 and profile.memory_bytes_per_s > 0
+
+
+def test_kernels_are_the_tasks(profile: NetworkProfile, hardware: Hardware) -> None:
+    (task,) = extract_tasks(SOURCE, hardware)
+    (kernel,) = profile.kernels
+    assert (kernel.name, kernel.workload_id) == (task.name, task.workload_id)
+    assert kernel.flops == task.flops
+    assert kernel.nbytes == 4 * (64 * 64 * 3 + 64)
+    assert kernel.latency_s > 0 and kernel.tuned_s == 1e-6
+
+
+def test_kernels_are_drawn_one_after_the_other(profile: NetworkProfile) -> None:
+    (axes,) = timeline_figure([profile]).axes
+    drawn = sum(bar.get_width() for bar in axes.patches)  # type: ignore[attr-defined]
+    assert drawn == pytest.approx(profile.kernels[0].latency_s * 1e3)
+
+
+def test_a_library_that_tells_nothing(tmp_path: Path, hardware: Hardware) -> None:
+    old = tmp_path / "network.so"
+    module = tvm.script.from_source(BFLOAT16)
+    prepared = prepare_network(load_network(module), hardware)
+    CompiledNetwork.build(prepared, hardware).save(old)
+    with Measurer(hardware) as measurer, pytest.raises(InputError, match="does not tell"):
+        profile_network("old", old, measurer, {})
+
+
+def test_no_run(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="holds no finished run"):
+        profile_run(tmp_path)
+
+
+@given(arrays("float64", (20, 3), elements=st.floats(1e-6, 1e-3)))
+def test_disturbed_calls_do_not_count(times: Floats) -> None:
+    disturbed = times.copy()
+    disturbed[5:] += 1.0
+    calm = quiet_s(disturbed)
+    assert calm.sum() < 1.0
+    assert np.all(times[:5].min(0) <= calm) and np.all(calm <= times[:5].max(0))
