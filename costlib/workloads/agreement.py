@@ -170,8 +170,8 @@ def telling_inputs(network: Network, seed: int = 0) -> Iterator[tuple[str, list[
         for i, spec in enumerate(network.inputs)
     ]
     yield "random inputs", drawn
-    floats = [i for i, array in enumerate(drawn) if array.dtype.name in _TOLERANCES]
-    if not any(drawn[i].size for i in floats):
+    floats = [i for i, a in enumerate(drawn) if a.dtype.name in _TOLERANCES and a.size]
+    if not floats:
         return
     far = [_FAR_MEAN + _FAR_SPREAD * rng.standard_normal(array.shape) for array in drawn]
     yield "inputs far from zero", _changed(drawn, floats, far.__getitem__)
