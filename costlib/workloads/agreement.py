@@ -25,6 +25,9 @@ _NUDGES = 2
 _NUDGE_SHARE = 16
 """A difference that many times as large as a nudge of the inputs makes is still rounding."""
 
+_SPARED_SHARE = 0.25
+"""Of elements that nudges may move less than the others without being held to it."""
+
 
 class OutputAgreement(Frozen):
     """An output beside the original's.
@@ -105,6 +108,9 @@ def _compared(
         apart = np.fmax(apart, step)
     if exact:
         unsure |= apart > 0
+    elif (steps := apart[np.isfinite(apart)]).size:
+        # Two nudges may both spare an element that rounding moves as it does all others.
+        apart = np.fmax(apart, np.quantile(steps, _SPARED_SHARE, method="lower"))
     if nan_may_spread:
         unsure |= np.isnan(a) | (np.isinf(a) & np.isnan(b)) | (exact and dtype != "bool")
     return _valued(name, dtype, a, b, _NUDGE_SHARE * apart, unsure)

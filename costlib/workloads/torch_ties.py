@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 _aten = torch.ops.aten
 
 
-class TiesInOrder(TorchDispatchMode):
+class TiesInOrder(TorchDispatchMode):  # type: ignore[misc]
     """A context in which equal elements keep their order."""
 
     supports_higher_order_operators: ClassVar[bool] = True
