@@ -10,8 +10,6 @@ from enum import StrEnum
 
 import pyarrow as pa
 
-from costlib.frozen import FrozenStrict
-
 SCHEMA_VERSION = 1
 """Raised whenever a column changes its meaning, or goes."""
 
@@ -57,20 +55,6 @@ class Language(StrEnum):
     METASCHEDULE = "metaschedule"
     ANSOR = "ansor"
     AUTOTVM = "autotvm"
-
-
-class CanaryTimes(FrozenStrict):
-    """Seconds of one call of each canary: now, or in the state that counts as reference."""
-
-    compute_s: float
-    memory_s: float
-
-    def better_of(self, other: CanaryTimes) -> CanaryTimes:
-        """Return the smaller time of two moments, for each canary."""
-        return CanaryTimes(
-            compute_s=min(self.compute_s, other.compute_s),
-            memory_s=min(self.memory_s, other.memory_s),
-        )
 
 
 def _field(name: str, kind: pa.DataType, doc: str, *, nullable: bool = False) -> pa.Field:

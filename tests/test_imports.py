@@ -20,6 +20,7 @@ ORDER = (
     "frozen",
     "hiding",
     "identity",
+    "canary_times",
     "schema",
     "arrays",
     "files",

@@ -100,10 +100,10 @@ def run() -> int:
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
         return _fail(f"{error.strerror or error}{where}", StorageError.exit_code)
-    except (ImportError, MemoryError) as error:
-        from costlib.measure.faults import fault_of, why_died
+    except (ImportError, MemoryError, RuntimeError) as error:
+        from costlib.measure.faults import fault_of, is_out_of_memory, why_died
 
-        if isinstance(error, ImportError) and fault_of(error) is None:
+        if not is_out_of_memory(error) and fault_of(error) is None:
             raise
         return _fail(why_died(f"{type(error).__name__}: {error}"), CostlibError.exit_code)
     except BaseException as error:

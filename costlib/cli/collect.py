@@ -17,6 +17,7 @@ from costlib.cli.options import (
     Target,
     TrackerAddress,
     chosen_fleet,
+    chosen_hardware,
 )
 from costlib.cli.output import Json, print_result
 from costlib.cli.progress import progress_bar
@@ -50,7 +51,9 @@ def collect(
     retry_failed: Annotated[
         bool,
         typer.Option(
-            "--retry-failed", help="First measure again what failed to build or run earlier."
+            "--retry-failed",
+            help="First measure again what failed to build or run earlier; without SOURCES, all "
+            "that failed in the dataset, and nothing else.",
         ),
     ] = False,
     as_json: Json = False,
@@ -60,25 +63,23 @@ def collect(
     Example: `costlib collect resnet_18 "matmul 384 768 3072" --out my-data --programs 32`
 
     Example: `costlib collect --plan plan.toml --out my-data --minutes 60`
+
+    Example: `costlib collect --retry-failed --out my-data`
     """
     from costlib.measure.limits import check_address_space
 
     check_address_space()
     from costlib.collecting.plan import load_plan
-    from costlib.collecting.planned import collect_plan
+    from costlib.collecting.planned import collect_plan, retry_all_failed
     from costlib.data.card import write_card
     from costlib.data.summary import summarize
     from costlib.measure.config import MeasureConfig
 
-    if (plan is None) == (not sources):
+    if sources and plan is not None:
         raise InputError("name either networks and operators to collect from, or a --plan")
-    wanted = (
-        _plan_of(sources or (), programs, seed, target, mcpu, cores)
-        if plan is None
-        else load_plan(plan)
-    )
-    if minutes is not None:
-        wanted = wanted.model_copy(update={"minutes": minutes})
+    if not sources and plan is None and not retry_failed:
+        raise InputError("name networks and operators to collect from, or give a --plan")
+    config = MeasureConfig(check_output=check)
     with chosen_fleet(tracker, key) as fleet, progress_bar("collecting") as bar:
 
         def show(progress: PlanProgress) -> None:
@@ -89,14 +90,31 @@ def collect(
                 description=f"{step}{progress.what} {progress.task}",
             )
 
-        dataset = collect_plan(
-            wanted,
-            out,
-            retry_failed=retry_failed,
-            config=MeasureConfig(check_output=check),
-            fleet=fleet,
-            on_progress=show,
-        )
+        if sources or plan is not None:
+            wanted = (
+                _plan_of(sources or (), programs, seed, target, mcpu, cores)
+                if plan is None
+                else load_plan(plan)
+            )
+            if minutes is not None:
+                wanted = wanted.model_copy(update={"minutes": minutes})
+            dataset = collect_plan(
+                wanted,
+                out,
+                retry_failed=retry_failed,
+                config=config,
+                fleet=fleet,
+                on_progress=show,
+            )
+        else:
+            dataset = retry_all_failed(
+                out,
+                fleet.hardware() if fleet else [chosen_hardware(target, mcpu, cores)],
+                minutes=minutes,
+                config=config,
+                fleet=fleet,
+                on_progress=show,
+            )
     held_out = dataset.held_out()
     for written in (dataset, held_out):
         if written is not None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from costlib.cli.output import Json, print_json, print_result, print_table
 from costlib.cli.progress import progress_bar
 from costlib.errors import InputError
-
-if TYPE_CHECKING:
-    from costlib.logs.importers import FileReport
 
 
 def import_(
@@ -39,8 +36,8 @@ def import_(
 
     with progress_bar("importing") as bar:
 
-        def show(report: FileReport) -> None:
-            bar(advance=1, description=Path(report.file).name)
+        def show(file: Path) -> None:
+            bar(advance=1, description=file.name)
 
         report = import_logs(logs, out, workloads=workloads, on_file=show)
     if report.imported:

@@ -34,6 +34,7 @@ from costlib.measure.measurement import Measurement
 from costlib.measure.measurer import Measurer
 from costlib.schema import Origin
 from costlib.space.program import Program
+from costlib.tuning.interrupt import Interruptible
 from costlib.workloads.task import Task
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ class CollectProgress:
     Attributes
     ----------
     done, total
-        Programs measured, and wanted, in this dataset for these tasks on this hardware.
+        Programs measured, and wanted, in this dataset for these tasks on this hardware; at first,
+        those measured again, and all that failed earlier.
     task
         The name of the task measured last.
     failed
@@ -87,8 +89,9 @@ def collect(
     """Measure programs of each task until the dataset holds enough of them.
 
     Called again with the same arguments it goes on where it stopped, and never measures a
-    program twice. Each batch is written before the next begins. Several processes may collect
-    into one dataset: each task is measured by one of them at a time.
+    program twice. Each batch is written before the next begins; the first Ctrl-C waits for that,
+    and says so, a second one does not. Several processes may collect into one dataset: each task
+    is measured by one of them at a time.
 
     Parameters
     ----------
@@ -130,6 +133,8 @@ def collect(
         A number makes no sense, nothing can be tuned, or the mix takes a bundle that is not given.
     MeasureError
         The machine fails, not the programs. What was measured before is kept.
+    KeyboardInterrupt
+        Ctrl-C was pressed. What was measured before is kept.
     """
     if programs_per_task < 1:
         raise InputError(f"programs_per_task is {programs_per_task}; it must be at least 1")
@@ -155,9 +160,23 @@ def collect(
         measurer.reference = (
             dataset.add_hardware(hardware, measurer.reference) or measurer.reference
         )
-        if collection.retry(measurer, deadline):
-            collection.run(measurer, deadline)
+        with Interruptible(_log.warning) as interruptible:
+            end = _End(deadline, interruptible)
+            if collection.retry(measurer, end):
+                collection.run(measurer, end)
     return dataset
+
+
+@dataclass(frozen=True)
+class _End:
+    deadline: float | None
+    interruptible: Interruptible
+
+    def has_come(self) -> bool:
+        """Whether time is up, between two batches; Ctrl-C is raised here that waited for this."""
+        if self.interruptible.asked():
+            raise KeyboardInterrupt
+        return self.deadline is not None and time.monotonic() > self.deadline
 
 
 @dataclass
@@ -199,9 +218,10 @@ class _Collection:
             if len(state.history.measured) < self.programs_per_task and not state.exhausted
         ]
 
-    def retry(self, measurer: Measurer, deadline: float | None) -> bool:
+    def retry(self, measurer: Measurer, end: _End) -> bool:
         """Measure failed programs again; return whether there was time for all of them."""
         waiting = [state for state in self.states if self.again.ids]
+        failed = len(self.again.ids)
         while waiting:
             state = waiting.pop(0)
             with self._claimed(state) as ours:
@@ -209,17 +229,17 @@ class _Collection:
             if done or not ours:
                 waiting.append(state)
             if done:
-                self._note(state, done)
+                self._note(state, done, (failed - len(self.again.ids), failed))
             elif not ours:
                 time.sleep(_PATIENCE_SECS)
-            if deadline is not None and time.monotonic() > deadline:
+            if end.has_come():
                 return False
         self.again.ids.clear()  # Another process has measured those that are left.
         self._recalled.clear()
         self.recall()
         return True
 
-    def run(self, measurer: Measurer, deadline: float | None) -> None:
+    def run(self, measurer: Measurer, end: _End) -> None:
         """Let the tasks take turns, those with the fewest programs first."""
         while unfinished := self.unfinished():
             fewest = min(len(state.history.measured) for state in unfinished) + BATCH
@@ -230,7 +250,7 @@ class _Collection:
                     if ours and len(state.history.measured) < min(fewest, self.programs_per_task):
                         self._measure_batch(measurer, state)
                         worked = True
-                if deadline is not None and time.monotonic() > deadline:
+                if end.has_come():
                     return
             if not worked:
                 time.sleep(_PATIENCE_SECS)
@@ -251,12 +271,18 @@ class _Collection:
         hardware_id = self.hardware.hardware_id
         return claimed(self.dataset.scratch, state.task.workload_id, hardware_id)
 
-    def _note(self, state: TaskState, measurements: Sequence[Measurement]) -> None:
-        """Take up what was written down, and tell whoever watches."""
+    def _note(
+        self,
+        state: TaskState,
+        measurements: Sequence[Measurement],
+        again: tuple[int, int] | None = None,
+    ) -> None:
+        """Take up what was written down, and tell whoever watches how far it is."""
         self.recall()
         self.failed += sum(m.latency_s is None for m in measurements)
         if self.on_progress is not None:
-            self.on_progress(self._progress(state))
+            done, total = again or self._counts()
+            self.on_progress(CollectProgress(done, total, state.task.name, self.failed))
 
     def _append(self, measurements: Sequence[Measurement], draws: Sequence[Draw]) -> None:
         """Write down what was measured of the first draws."""
@@ -266,14 +292,14 @@ class _Collection:
         ]
         self.dataset.append_measurements(self.hardware.hardware_id, rows)
 
-    def _progress(self, state: TaskState) -> CollectProgress:
+    def _counts(self) -> tuple[int, int]:
         done = sum(min(len(s.history.measured), self.programs_per_task) for s in self.states)
         missing = sum(
             max(0, self.programs_per_task - len(s.history.measured))
             for s in self.states
             if not s.exhausted
         )
-        return CollectProgress(done, done + missing, state.task.name, self.failed)
+        return done, done + missing
 
 
 def _tunable(tasks: Sequence[Task]) -> list[TaskState]:

@@ -13,8 +13,9 @@ from costlib.collecting.collect import CollectProgress, collect
 from costlib.collecting.mutations import record_mutations
 from costlib.collecting.plan import CollectionPlan, HardwarePlan
 from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
+from costlib.data.failures import failed_workloads
 from costlib.data.splits import WorkloadKey, overlapping
-from costlib.data.task_tables import recorded_tasks, register_workloads
+from costlib.data.task_tables import recorded_tasks, register_workloads, stored_tasks
 from costlib.errors import InputError
 from costlib.hardware import Hardware, find_hardware
 from costlib.hub.bundle import Bundle
@@ -115,18 +116,9 @@ def collect_plan(
         raise InputError("the plan leaves nothing to measure: all its programs_per_task are 0")
     main = parts[0].hardware
     steps = len(parts) + bool(plan.mutations.parents)
-
-    def report(step: int, what: str) -> Callable[[CollectProgress], None]:
-        def show(progress: CollectProgress) -> None:
-            if on_progress is not None:
-                task, done, total = progress.task, progress.done, progress.total
-                on_progress(PlanProgress(step, steps, what, done, total, task))
-
-        return show
-
     for number, part in enumerate(parts, start=1):
-        minutes = None if deadline is None else (deadline - time.monotonic()) / 60
-        if minutes is not None and minutes <= 0:
+        minutes = _minutes_until(deadline)
+        if minutes == 0:
             return dataset
         collect(
             part.tasks,
@@ -140,10 +132,10 @@ def collect_plan(
             retry_failed=retry_failed,
             config=config,
             fleet=fleet,
-            on_progress=report(number, part.what),
+            on_progress=_shown(on_progress, number, steps, part.what),
         )
     if plan.mutations.parents and bundle is not None:
-        show = report(steps, f"mutations on {main.hardware_id}")
+        show = _shown(on_progress, steps, steps, f"mutations on {main.hardware_id}")
         record_mutations(
             dataset,
             main,
@@ -154,6 +146,74 @@ def collect_plan(
             on_progress=lambda done, total: show(CollectProgress(done, total, "", 0)),
         )
     return dataset
+
+
+def retry_all_failed(
+    out: str | Path,
+    hardware: Sequence[Hardware],
+    *,
+    minutes: float | None = None,
+    config: MeasureConfig | None = None,
+    fleet: Fleet | None = None,
+    on_progress: Callable[[PlanProgress], None] | None = None,
+) -> Dataset:
+    """Measure all programs of a dataset again that failed, and nothing else.
+
+    Parameters
+    ----------
+    out
+        The dataset's folder. Held-out tasks inside it are not left out.
+    hardware
+        Whose failures to take. Failures of workloads without a module, as in foreign logs, are
+        left as they are.
+    minutes, config, fleet, on_progress
+        As in :func:`collect`.
+
+    Returns
+    -------
+    Dataset
+        The dataset, open.
+    """
+    deadline = None if minutes is None else time.monotonic() + 60 * minutes
+    dataset = Dataset.open(out)
+    places = [place for place in (dataset, dataset.held_out()) if place is not None]
+    found = [
+        (place, one, stored_tasks(place, failed_workloads(place, one.hardware_id), one))
+        for one in hardware
+        for place in places
+    ]
+    parts = [(place, one, tasks) for place, one, tasks in found if tasks]
+    if not parts:
+        names = " and ".join(one.hardware_id for one in hardware)
+        _log.warning("%s holds no failure of %s that can be measured again", out, names)
+    for number, (place, one, tasks) in enumerate(parts, start=1):
+        collect(
+            tasks,
+            place.path,
+            programs_per_task=1,  # Which a task with a failure has.
+            hardware=one,
+            minutes=_minutes_until(deadline),
+            retry_failed=True,
+            config=config,
+            fleet=fleet,
+            on_progress=_shown(on_progress, number, len(parts), f"failures on {one.hardware_id}"),
+        )
+    return dataset
+
+
+def _minutes_until(deadline: float | None) -> float | None:
+    return None if deadline is None else max(0.0, deadline - time.monotonic()) / 60
+
+
+def _shown(
+    on_progress: Callable[[PlanProgress], None] | None, step: int, steps: int, what: str
+) -> Callable[[CollectProgress], None]:
+    def show(progress: CollectProgress) -> None:
+        if on_progress is not None:
+            task, done, total = progress.task, progress.done, progress.total
+            on_progress(PlanProgress(step, steps, what, done, total, task))
+
+    return show
 
 
 def _hardware(entry: HardwarePlan) -> Hardware:

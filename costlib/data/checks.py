@@ -11,11 +11,12 @@ from typing import Any
 
 import polars as pl
 
+from costlib.canary_times import CanaryTimes
 from costlib.data.manifest import HardwareFile
 from costlib.hardware import Hardware
 from costlib.identity import content_id
 from costlib.measure.correction import corrected_latency
-from costlib.schema import RECURRING, CanaryTimes, Origin, Status
+from costlib.schema import RECURRING, Origin, Status
 
 CANARY_RANGE = 20.0
 """A canary further from its reference than this factor, either way, is absurd."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 import pyarrow as pa
 
+from costlib.canary_times import CanaryTimes
 from costlib.data.checks import repeated
 from costlib.data.compact import sort_rows
 from costlib.data.dataset import Dataset
@@ -15,7 +16,7 @@ from costlib.data.duplicates import KEYS
 from costlib.data.parts import hardware_of, read_part
 from costlib.errors import DatasetError
 from costlib.measure.correction import corrected_latency
-from costlib.schema import PARTITIONED, TABLES, CanaryTimes
+from costlib.schema import PARTITIONED, TABLES
 
 BATCH_ROWS = 1 << 17
 """Rows that are kept in memory, and written as one part."""

@@ -31,6 +31,7 @@ import polars as pl
 import pyarrow as pa
 
 from costlib import files
+from costlib.canary_times import CanaryTimes
 from costlib.data import parts
 from costlib.data.manifest import (
     MANIFEST,
@@ -45,7 +46,7 @@ from costlib.data.remote import fetch_dataset
 from costlib.errors import DatasetError, UnknownNameError
 from costlib.hardware import Hardware
 from costlib.remote.address import is_url
-from costlib.schema import PARTITIONED, TABLES, CanaryTimes
+from costlib.schema import PARTITIONED, TABLES
 
 HELD_OUT_FOLDER = "heldout"
 

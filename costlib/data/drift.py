@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import polars as pl
 
-from costlib.schema import CanaryTimes
+from costlib.canary_times import CanaryTimes
 
 DRIFT_TOLERANCE = 2.5
 """The median canary of a day may be off its reference by this factor, either way: a shared

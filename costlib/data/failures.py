@@ -69,6 +69,12 @@ def failures(
     return rows.unique("program_id", keep="first", maintain_order=True).collect()
 
 
+def failed_workloads(dataset: Dataset, hardware_id: str) -> list[str]:
+    """Return the ids of the workloads of which something failed on a hardware, sorted."""
+    rows = dataset.scan().filter((pl.col("hardware") == hardware_id) & failed())
+    return rows.select(pl.col("workload_id").unique().sort()).collect().to_series().to_list()
+
+
 def replace_failures(dataset: Dataset, hardware_id: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Put new measurements in the place of the failed ones of the same programs.
 

@@ -12,12 +12,13 @@ from pathlib import Path
 from pydantic import ValidationError
 
 import costlib
+from costlib.canary_times import CanaryTimes
 from costlib.errors import DatasetError
 from costlib.files import storage_errors
 from costlib.frozen import Frozen, FrozenStrict
 from costlib.hardware import Hardware
 from costlib.places import check_writable
-from costlib.schema import SCHEMA_VERSION, CanaryTimes
+from costlib.schema import SCHEMA_VERSION
 
 MANIFEST = "dataset.json"
 

@@ -52,6 +52,17 @@ def recorded_tasks(dataset: Dataset, network: str, hardware: Hardware) -> list[T
     ]
 
 
+def stored_tasks(dataset: Dataset, workload_ids: Collection[str], hardware: Hardware) -> list[Task]:
+    """Return the tasks of some workloads, to be compiled for ``hardware``; those with a module."""
+    rows = (
+        dataset.scan("workloads")
+        .filter(pl.col("workload_id").is_in(list(workload_ids)) & pl.col("mod_json").is_not_null())
+        .select("name", "mod_json")
+        .collect()
+    )
+    return [task_of(row, hardware) for row in rows.iter_rows(named=True)]
+
+
 def task_of(row: dict[str, Any], hardware: Hardware) -> Task:
     """Return the task of a row of ``workloads``, to be compiled for ``hardware``."""
     return Task(row["name"], module_from_json(row["mod_json"]), hardware.target)

@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import costlib
+from costlib.canary_times import CanaryTimes
 from costlib.errors import BundleError, CostlibError, InputError
 from costlib.features.version import FEATURE_VERSION, LANGUAGE_VERSION
 from costlib.files import replacing_folder, restore_folder, storage_errors
@@ -38,7 +39,6 @@ from costlib.models import model_class
 from costlib.models.base import CostModel
 from costlib.models.direction import DirectionModel
 from costlib.places import check_free
-from costlib.schema import CanaryTimes
 
 CARD = "README.md"
 _MODEL = "model"

@@ -9,11 +9,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from costlib.canary_times import CanaryTimes
 from costlib.errors import BundleError
 from costlib.features.version import FEATURE_VERSION
 from costlib.frozen import FrozenStrict
 from costlib.hardware import Hardware
-from costlib.schema import CanaryTimes
 
 FORMAT_VERSION = 1
 MANIFEST = "bundle.json"

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from costlib.canary_times import CanaryTimes
 from costlib.measure.canary_kernels import CanaryKernels, cpu_kernels, gpu_kernels
-from costlib.schema import CanaryTimes
 from costlib.tvm_compat import quick_parsing, tvm
 from costlib.tvm_compat.api import build_library
 

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from costlib.canary_times import CanaryTimes
 from costlib.frozen import FrozenStrict
 from costlib.measure.correction import corrected_latency
-from costlib.schema import CanaryTimes
 
 Arguments = tuple[tuple[str, tuple[int, ...]], ...]
 """(dtype, shape) of each argument, results last."""

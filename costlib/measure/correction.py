@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from costlib.schema import CanaryTimes
+from costlib.canary_times import CanaryTimes
 
 MEMORY_SHARE = 0.06
 """How much of a slow-down the memory canary explains beside the compute canary."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from costlib.arrays import Float32s, Floats, load_arrays, save_arrays
+from costlib.canary_times import CanaryTimes
 from costlib.hardware import make_target
 from costlib.measure.canary import Canary
 from costlib.measure.config import (
@@ -27,7 +28,6 @@ from costlib.measure.config import (
     Timing,
     TraceJob,
 )
-from costlib.schema import CanaryTimes
 from costlib.tvm_compat import relax, tvm
 from costlib.tvm_compat.api import build_library, module_from_json
 from costlib.tvm_compat.direct_calls import TRACED

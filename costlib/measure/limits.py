@@ -12,7 +12,7 @@ import psutil
 
 from costlib.errors import MeasureError
 
-LEAST_BYTES = 2 << 30
+LEAST_BYTES = 4 << 30
 """Address space that the libraries take which every measuring command loads."""
 
 

@@ -18,13 +18,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from costlib.canary_times import CanaryTimes
 from costlib.errors import quoted
 from costlib.hardware import Hardware
 from costlib.measure.client import start_process
 from costlib.measure.config import CanaryJob, Job, Outcome, RunJob, Timing
 from costlib.measure.device import DESCRIBE, WORK, Description, Tracker
 from costlib.measure.server import caller
-from costlib.schema import CanaryTimes
 from costlib.tvm_compat import rpc
 
 SLACK_SECS = 60.0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from costlib.canary_times import CanaryTimes
 from costlib.errors import MeasureError
 from costlib.hardware import Hardware
 from costlib.measure.building import Building
@@ -27,7 +28,7 @@ from costlib.measure.config import (
 from costlib.measure.device_here import check_device
 from costlib.measure.known_good import believable, confirmed
 from costlib.measure.measurement import DOUBTFUL, Candidate, Measurement
-from costlib.schema import CanaryTimes, Status
+from costlib.schema import Status
 from costlib.tvm_compat.api import argument_shapes, entry_argument_shapes, module_to_json
 from costlib.workloads.task import Task
 

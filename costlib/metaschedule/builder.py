@@ -6,11 +6,11 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+from costlib.canary_times import CanaryTimes
 from costlib.hardware import Hardware
 from costlib.measure.config import MeasureConfig
 from costlib.measure.known_good import check_machine
 from costlib.measure.measurer import Measurer
-from costlib.schema import CanaryTimes
 from costlib.tvm_compat import ms
 from costlib.tvm_compat.api import derived_object
 

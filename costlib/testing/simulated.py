@@ -9,9 +9,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from costlib.canary_times import CanaryTimes
 from costlib.measure.building import Building
 from costlib.measure.measurement import Candidate, Measurement
-from costlib.schema import CanaryTimes, Status
+from costlib.schema import Status
 from costlib.space.program import Program
 from costlib.workloads.task import Task
 

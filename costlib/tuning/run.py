@@ -12,13 +12,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+from costlib.canary_times import CanaryTimes
 from costlib.errors import MeasureError
 from costlib.hardware import Hardware
 from costlib.hub.bundle import Bundle
 from costlib.hub.priors import PriorBank
 from costlib.measure.building import Building
 from costlib.measure.measurement import Candidate, Measurement
-from costlib.schema import CanaryTimes, Origin
+from costlib.schema import Origin
 from costlib.search.config import SearchConfig
 from costlib.search.run_model import RunModel
 from costlib.search.strategy import Proposal

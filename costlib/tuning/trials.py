@@ -17,6 +17,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from costlib.canary_times import CanaryTimes
 from costlib.data.dataset import Dataset
 from costlib.data.parts import list_parts, read_part, table_from_rows, write_part
 from costlib.data.records import measurement_of, measurement_row
@@ -24,7 +25,7 @@ from costlib.data.task_tables import register_sketches, register_workloads
 from costlib.errors import DatasetError, InputError
 from costlib.hardware import Hardware
 from costlib.measure.measurement import Measurement
-from costlib.schema import CanaryTimes, Origin
+from costlib.schema import Origin
 from costlib.space.program import Sketch
 from costlib.workloads.task import Task
 

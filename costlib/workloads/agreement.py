@@ -25,6 +25,9 @@ _NUDGES = 2
 _NUDGE_SHARE = 16
 """A difference that many times as large as a nudge of the inputs makes is still rounding."""
 
+_SPARED_SHARE = 0.25
+"""Of elements that nudges may move less than the others without being held to it."""
+
 
 class OutputAgreement(Frozen):
     """An output beside the original's.
@@ -105,6 +108,9 @@ def _compared(
         apart = np.fmax(apart, step)
     if exact:
         unsure |= apart > 0
+    elif (steps := apart[np.isfinite(apart)]).size:
+        # Two nudges may both spare an element that rounding moves as it does all others.
+        apart = np.fmax(apart, np.quantile(steps, _SPARED_SHARE, method="lower"))
     if nan_may_spread:
         unsure |= np.isnan(a) | (np.isinf(a) & np.isnan(b)) | (exact and dtype != "bool")
     return _valued(name, dtype, a, b, _NUDGE_SHARE * apart, unsure)
@@ -170,8 +176,8 @@ def telling_inputs(network: Network, seed: int = 0) -> Iterator[tuple[str, list[
         for i, spec in enumerate(network.inputs)
     ]
     yield "random inputs", drawn
-    floats = [i for i, array in enumerate(drawn) if array.dtype.name in _TOLERANCES]
-    if not any(drawn[i].size for i in floats):
+    floats = [i for i, a in enumerate(drawn) if a.dtype.name in _TOLERANCES and a.size]
+    if not floats:
         return
     far = [_FAR_MEAN + _FAR_SPREAD * rng.standard_normal(array.shape) for array in drawn]
     yield "inputs far from zero", _changed(drawn, floats, far.__getitem__)

@@ -59,7 +59,7 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
     with target, tvm.transform.PassContext(opt_level=3):
         try:
             prepared = _without_noise(tvm.transform.Sequential(passes)(decomposed(network.mod)))
-        except CostlibError:
+        except (CostlibError, MemoryError):
             raise
         except Exception as error:
             raise UnsupportedModelError(

@@ -35,14 +35,20 @@ class TorchReference:
     program: Any = None
 
     def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return PyTorch's own outputs, in the network's order, and the state after the call."""
+        """Return PyTorch's own outputs, in the network's order, and the state after the call.
+
+        Equal elements are in order where PyTorch leaves that open.
+        """
         import torch
         from torch.utils import _pytree as pytree
+
+        from costlib.workloads.torch_ties import TiesInOrder
 
         with torch.no_grad():
             for name, initial in self.state.items():
                 self.module.get_buffer(name).copy_(initial)
-        found = pytree.tree_leaves(self.timed(inputs)())
+        with TiesInOrder():
+            found = pytree.tree_leaves(self.timed(inputs)())
         outputs = [value for value in found if isinstance(value, torch.Tensor)]
         outputs += [self.module.get_buffer(name) for name in self.state]
         return [to_numpy(output).copy() for output in outputs]

@@ -1,19 +1,25 @@
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
+from costlib.collecting import collect as collect_module
 from costlib.collecting.collect import CollectProgress, collect
 from costlib.data.dataset import Dataset
 from costlib.data.verify import verify
 from costlib.errors import InputError
 from costlib.hardware import Hardware
 from costlib.measure.config import MeasureConfig
+from costlib.measure.measurer import Measurer
+from costlib.tuning.interrupt import STOPPING
 from costlib.workloads import Task
 
 QUICK = MeasureConfig(repeats=1, repeat_secs=0.001, max_retakes=0)
@@ -54,6 +60,32 @@ def test_going_on_measures_what_is_missing_and_nothing_twice(
     seen.clear()
     run(10)
     assert seen == [], "nothing was left to do"
+
+
+@pytest.mark.parametrize(("presses", "kept"), [(1, 2), (2, 0)])
+def test_ctrl_c_waits_for_the_batch_and_a_second_one_does_not(
+    tmp_path: Path,
+    matmul: Task,
+    hardware: Hardware,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    presses: int,
+    kept: int,
+) -> None:
+    real = Measurer.measure
+
+    def interrupted(self: Measurer, *arguments: Any) -> Any:
+        for _ in range(presses):
+            os.kill(os.getpid(), signal.SIGINT)
+        return real(self, *arguments)
+
+    monkeypatch.setattr(Measurer, "measure", interrupted)
+    monkeypatch.setattr(collect_module, "BATCH", 2)
+    with pytest.raises(KeyboardInterrupt):
+        collect([matmul], tmp_path, programs_per_task=6, hardware=hardware, config=QUICK)
+    assert caplog.messages == [STOPPING]
+    assert len(Dataset.open(tmp_path).scan().collect()) == kept
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_small_space_ends(tmp_path: Path, hardware: Hardware) -> None:

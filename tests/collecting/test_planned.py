@@ -12,9 +12,10 @@ from costlib.collecting.plan import (
     Mix,
     MutationPlan,
 )
-from costlib.collecting.planned import PlanProgress, collect_plan
+from costlib.collecting.planned import PlanProgress, collect_plan, retry_all_failed
 from costlib.data.dataset import Dataset
 from costlib.errors import InputError, UnknownNameError
+from costlib.hardware import Hardware
 from costlib.hub import Bundle
 from costlib.measure.config import MeasureConfig
 
@@ -114,3 +115,28 @@ def test_what_is_left_out_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixt
     assert measured_sources(dataset) == {"matmul 32 32 32"}
     assert "gelu of gelu 16 16 is left out: it has nothing to tune" in caplog.text
     assert "1 of 2 tasks are left out: they have less than 2000 FLOP" in caplog.text
+
+
+def test_all_failures_are_measured_again_by_what_the_dataset_holds(
+    tmp_path: Path, hardware: Hardware, caplog: pytest.LogCaptureFixture
+) -> None:
+    sources = ("matmul 32 32 32", "softmax 16 16")
+    held_out = HeldOutPlan(networks=("dense 2 32 32",), programs_per_task=1)
+    hasty = QUICK.model_copy(update={"build_timeout_secs": 0.001})
+    few = plan(sources=sources, programs_per_task=2, held_out=held_out)
+    dataset = collect_plan(few, tmp_path / "ds", config=hasty)
+    nested = dataset.held_out()
+    assert nested is not None
+    failed = pl.concat([one.scan().collect() for one in (dataset, nested)])
+    assert failed["status"].to_list() == 5 * ["build_timeout"]
+
+    seen: list[PlanProgress] = []
+    retry_all_failed(tmp_path / "ds", [hardware], config=QUICK, on_progress=seen.append)
+    again = pl.concat([one.scan().collect() for one in (dataset, nested)])
+    assert again["program_id"].to_list() == failed["program_id"].to_list()
+    assert again["status"].to_list() == 5 * ["ok"]
+    assert [(p.step, p.done, p.total) for p in seen] == [(1, 2, 4), (1, 4, 4), (2, 1, 1)]
+    assert "holds no failure of" not in caplog.text
+
+    retry_all_failed(tmp_path / "ds", [hardware], config=QUICK)
+    assert "holds no failure of" in caplog.text

@@ -153,6 +153,8 @@ def reductions() -> list[Case]:
         Case("topk", lambda x: x.topk(2, 1), (x,)),
         Case("topk", lambda x: x.topk(2, 2, largest=False), (x,)),
         Case("median", lambda x: (x.median(), x.median(1)), (x,)),
+        Case("slice", lambda x: (x[:0] + 1, x[:0].sum(), torch.cat([x, x[:0] * 2])), (x,)),
+        Case("median", lambda x: (x.median(), *x.median(0), *x[0].median(0)), (SPECIAL,)),
         Case("kthvalue", lambda x: x.kthvalue(2, 2), (x,)),
         Case("linalg_vector_norm", lambda x: (x.norm(), x.norm(1, 2), x.norm(3, 1)), (x,)),
     ]

@@ -6,10 +6,10 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from costlib.canary_times import CanaryTimes
 from costlib.data.dataset import Dataset
 from costlib.hardware import Hardware
 from costlib.identity import content_id
-from costlib.schema import CanaryTimes
 
 CANARY = CanaryTimes(compute_s=0.001, memory_s=0.002)
 WORKLOAD_ID = content_id("workload")

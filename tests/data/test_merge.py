@@ -16,11 +16,11 @@ from dataset_rows import (
     workload,
 )
 
+from costlib.canary_times import CanaryTimes
 from costlib.data.dataset import Dataset
 from costlib.data.merge import merge
 from costlib.data.verify import verify
 from costlib.errors import DatasetError, InputError
-from costlib.schema import CanaryTimes
 
 ID = hardware().hardware_id
 

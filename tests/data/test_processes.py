@@ -97,7 +97,7 @@ def test_writers_that_start_at_once_agree_on_the_reference(tmp_path: Path) -> No
 import sys
 from dataset_rows import hardware
 from costlib.data.dataset import Dataset
-from costlib.schema import CanaryTimes
+from costlib.canary_times import CanaryTimes
 dataset = Dataset.create(sys.argv[1])
 own = CanaryTimes(compute_s=float(sys.argv[2]), memory_s=1)
 sys.stdin.readline()

@@ -22,11 +22,11 @@ from dataset_rows import (
     workload,
 )
 
+from costlib.canary_times import CanaryTimes
 from costlib.data.dataset import Dataset
 from costlib.data.task_tables import workload_row
 from costlib.data.verify import Problem, verify
 from costlib.identity import content_id
-from costlib.schema import CanaryTimes
 from costlib.workloads.task import Task
 
 ID = hardware().hardware_id

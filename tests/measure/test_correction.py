@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from costlib.canary_times import CanaryTimes
 from costlib.measure.correction import DEAD_BAND, corrected_latency, slow_down
-from costlib.schema import CanaryTimes
 
 REFERENCE = CanaryTimes(compute_s=1e-3, memory_s=2e-3)
 SECONDS = st.floats(1e-6, 1.0)

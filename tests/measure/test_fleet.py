@@ -21,6 +21,7 @@ import psutil
 import pytest
 from pydantic import ValidationError
 
+from costlib.canary_times import CanaryTimes
 from costlib.collecting.collect import collect
 from costlib.collecting.plan import Mix
 from costlib.errors import InputError, MeasureError
@@ -34,7 +35,7 @@ from costlib.measure.device import DESCRIBE, WORK, Description, Tracker, start_d
 from costlib.measure.fleet import Fleet
 from costlib.measure.measurement import Candidate
 from costlib.measure.measurer import Measurer
-from costlib.schema import CanaryTimes, Status
+from costlib.schema import Status
 from costlib.space.design_space import DesignSpace
 from costlib.tuning.tune import tune
 from costlib.tvm_compat import rpc

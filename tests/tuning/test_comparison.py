@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from costlib.canary_times import CanaryTimes
 from costlib.errors import MeasureError
 from costlib.hardware import Hardware
 from costlib.measure.config import MeasureConfig
 from costlib.measure.jobs import fastest_call
 from costlib.measure.measurer import Measurer
-from costlib.schema import CanaryTimes
 from costlib.tuning import comparison
 from costlib.tuning.comparison import _is_undisturbed, compare
 from costlib.tuning.compiled import CompiledNetwork

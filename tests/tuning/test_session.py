@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from costlib.canary_times import CanaryTimes
 from costlib.errors import InputError
 from costlib.hardware import Hardware
 from costlib.measure.measurement import Measurement
-from costlib.schema import CanaryTimes, Origin, Status
+from costlib.schema import Origin, Status
 from costlib.space.design_space import DesignSpace
 from costlib.tuning import session as module
 from costlib.tuning.database import WORKLOADS

@@ -55,6 +55,21 @@ def test_nan_may_be_said_to_spread_but_not_to_be_lost():
     assert found.fault is not None
 
 
+def test_what_rounding_moves_everywhere_may_move_where_the_nudges_did_not():
+    theirs = np.linspace(1, 2, 64, dtype="float32").reshape(8, 8)
+    moved = theirs + np.float32(1e-3)
+    moved[0, 0] = theirs[0, 0]
+    ours = theirs.copy()
+    ours[0, 0] += np.float32(2e-3)
+    (found,) = compare_outputs(SPEC, [ours], [theirs], [[moved]])
+    assert found.fault is None
+    few = theirs.copy()
+    few[4:] = moved[4:] + 1
+    few[4, 0] = theirs[4, 0]
+    (found,) = compare_outputs(SPEC, [ours], [theirs], [[few]])
+    assert found.fault is not None, "it is not rounding that moves half of the elements"
+
+
 def test_a_missing_output_is_a_difference():
     *_, missing = compare_outputs(SPEC, [X], [X, X])
     assert missing.fault == "1 outputs, where the original has 2"

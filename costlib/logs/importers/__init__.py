@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from costlib.logs.importers.files import find_files, read_entries
 from costlib.logs.importers.json_text import NOT_JSON
 from costlib.logs.importers.record import ImportedRecord, SkippedRecordError
 from costlib.logs.importers.workloads import holds_workloads
-from costlib.logs.importers.writer import ImportWriter
+from costlib.logs.importers.writer import ImportWriter, LogTally
 
 __all__ = ["ALREADY_THERE", "FileReport", "ImportReport", "import_logs"]
 
@@ -84,7 +85,7 @@ def import_logs(
     out: str | Path,
     *,
     workloads: str | Path | None = None,
-    on_file: Callable[[FileReport], None] | None = None,
+    on_file: Callable[[Path], None] | None = None,
 ) -> ImportReport:
     """Import tuning logs into a dataset.
 
@@ -102,7 +103,7 @@ def import_logs(
         The file of the workloads of a MetaSchedule database, ``database_workload.json``, if
         neither its name nor its place tells that it belongs to the one file of ``logs``.
     on_file
-        Called after each file.
+        Called with each file when it has been read.
 
     Returns
     -------
@@ -120,11 +121,13 @@ def import_logs(
     files = find_files(logs)
     given = None if workloads is None else _checked_workloads(Path(workloads), files)
     writer = ImportWriter(Path(out))
-    reports: list[FileReport] = []
+    read = []
     for file in files:
-        reports.append(_import_file(file, given, writer))
+        read.append(_read_file(file, given, writer))
         if on_file is not None:
-            on_file(reports[-1])
+            on_file(file)
+    writer.flush()
+    reports = [one.report() for one in read]
     skipped: Counter[str] = Counter()
     for report in reports:
         skipped.update(report.skipped)
@@ -151,11 +154,37 @@ def _checked_workloads(workloads: Path, files: list[Path]) -> Path:
     return workloads
 
 
-def _import_file(file: Path, workloads: Path | None, writer: ImportWriter) -> FileReport:
-    formats: set[str] = set()
-    skipped: Counter[str] = Counter()
-    records = 0
-    writer.begin_log()
+@dataclass
+class _ReadFile:
+    """A file whose records the writer has, or has written."""
+
+    file: Path
+    formats: set[str]
+    records: int
+    skipped: Counter[str]
+    tally: LogTally
+
+    def report(self) -> FileReport:
+        """Say what became of it, when all is written."""
+        records, skipped = self.records, self.skipped.copy()
+        if self.tally.repeated:
+            skipped[ALREADY_THERE] = self.tally.repeated
+        if not self.formats and not skipped:
+            skipped = Counter({"the file is empty": 1})
+        elif not self.formats and skipped.keys() <= {_NO_RECORD, NOT_JSON}:
+            records, skipped = 0, Counter({"not a tuning log": 1})
+        return FileReport(
+            file=str(self.file),
+            formats=sorted(self.formats),
+            records=records,
+            imported=self.tally.imported,
+            failed_measurements=self.tally.failed,
+            skipped=dict(skipped),
+        )
+
+
+def _read_file(file: Path, workloads: Path | None, writer: ImportWriter) -> _ReadFile:
+    read = _ReadFile(file, set(), 0, Counter(), writer.begin_log())
     try:
         made = datetime.fromtimestamp(file.stat().st_mtime, UTC)
         with ChildDatabaseReader(file, workloads) as database:
@@ -165,37 +194,23 @@ def _import_file(file: Path, workloads: Path | None, writer: ImportWriter) -> Fi
                 "metaschedule": database.read,
             }
             for entry in read_entries(file):
-                records += 1
+                read.records += 1
                 try:
-                    formats.add(found := _format(entry))
+                    read.formats.add(found := _format(entry))
                     if found == "workloads":
-                        records -= 1
+                        read.records -= 1
                         continue
                     record = readers[found](entry, made)
                 except SkippedRecordError as error:
-                    skipped[error.reason] += 1
+                    read.skipped[error.reason] += 1
                     continue
                 except _MALFORMED:
-                    skipped["the record is malformed"] += 1
+                    read.skipped["the record is malformed"] += 1
                     continue
                 writer.add(record)
     except PermissionError:
-        formats, skipped = set(), Counter({"no permission to read it": 1})
-    tally = writer.end_log()
-    if tally.repeated:
-        skipped[ALREADY_THERE] = tally.repeated
-    if not formats and not skipped:
-        skipped = Counter({"the file is empty": 1})
-    elif not formats and skipped.keys() <= {_NO_RECORD, NOT_JSON}:
-        records, skipped = 0, Counter({"not a tuning log": 1})
-    return FileReport(
-        file=str(file),
-        formats=sorted(formats),
-        records=records,
-        imported=tally.imported,
-        failed_measurements=tally.failed,
-        skipped=dict(skipped),
-    )
+        read.formats, read.skipped = set(), Counter({"no permission to read it": 1})
+    return read
 
 
 def _format(entry: Any) -> str:

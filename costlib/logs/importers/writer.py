@@ -44,36 +44,42 @@ class ImportWriter:
 
     A record is there already if one of the same program on the same hardware has the same
     seconds. What a log holds twice may be there twice. So importing a log again, also after a
-    kill or at the same time, adds only what is missing.
+    kill or at the same time, adds only what is missing. A batch takes the records of as many logs
+    as fit.
     """
 
     def __init__(self, out: Path) -> None:
         self._out = out
         check_place(out)
         self.dataset = Dataset.create(out) if out.exists() else None
-        self._pending: list[ImportedRecord] = []
+        self._log = LogTally()
+        self._pending: list[tuple[ImportedRecord, LogTally]] = []
         self._parts: list[Path] = []
         """Of the measurements that were counted."""
         self._known: dict[str, Counter[int]] = {}
         """How often each is there, for the hardwares counted so far."""
+        self._noted: set[str] = set()
+        """Ids of the workloads and the sketches that are in the dataset by now."""
         self._seen: Counter[tuple[str, int]] = Counter()
-        self._tally = LogTally()
+        self._seen_of = self._log
+        """Of which log."""
 
-    def begin_log(self) -> None:
-        """Say that the next record is the first of another log."""
-        self._seen.clear()
-        self._tally = LogTally()
+    def begin_log(self) -> LogTally:
+        """Say that the next record is the first of another log.
+
+        Returns
+        -------
+        LogTally
+            Counts the log's records as they are written.
+        """
+        self._log = LogTally()
+        return self._log
 
     def add(self, record: ImportedRecord) -> None:
         """Take a record."""
-        self._pending.append(record)
+        self._pending.append((record, self._log))
         if len(self._pending) >= _BATCH:
             self.flush()
-
-    def end_log(self) -> LogTally:
-        """Write what is waiting, and say what became of the log's records."""
-        self.flush()
-        return self._tally
 
     def flush(self) -> None:
         """Write what is waiting, unless it is there already.
@@ -85,20 +91,25 @@ class ImportWriter:
         dataset = self.dataset = self.dataset or Dataset.create(self._out)
         with locked(dataset.path / "measurements"):
             self._count(dataset)
-            new = [record for record in self._pending if self._is_new(record)]
-            self._append(dataset, new)
+            are_new = [self._is_new(record, log) for record, log in self._pending]
+            self._append(
+                dataset,
+                [r for (r, _), is_new in zip(self._pending, are_new, strict=True) if is_new],
+            )
             self._parts = dataset.part_files("measurements")
-        self._tally.imported += len(new)
-        self._tally.failed += sum(record.outcome.status is not Status.OK for record in new)
-        self._tally.repeated += len(self._pending) - len(new)
+        for (record, log), is_new in zip(self._pending, are_new, strict=True):
+            log.imported += is_new
+            log.failed += is_new and record.outcome.status is not Status.OK
+            log.repeated += not is_new
         self._pending = []
 
     def _append(self, dataset: Dataset, records: list[ImportedRecord]) -> None:
         """Append first what measurements refer to, then them."""
-        workloads = {record.program.workload_id: record.workload for record in records}
+        workloads = {r.program.workload_id: r.workload for r in records}
         sketches = {r.program.sketch_id: sketch_row(r.sketch, r.language) for r in records}
-        dataset.append_workloads(list(workloads.values()))
-        dataset.append_sketches(list(sketches.values()))
+        dataset.append_workloads([w for i, w in workloads.items() if i not in self._noted])
+        dataset.append_sketches([s for i, s in sketches.items() if i not in self._noted])
+        self._noted.update(workloads, sketches)
         of_hardware: defaultdict[str, list[ImportedRecord]] = defaultdict(list)
         for record in records:
             of_hardware[record.hardware.hardware_id].append(record)
@@ -106,8 +117,11 @@ class ImportWriter:
             dataset.add_hardware(found[0].hardware)
             dataset.append_measurements(hardware_id, [record.measurement_row() for record in found])
 
-    def _is_new(self, record: ImportedRecord) -> bool:
+    def _is_new(self, record: ImportedRecord, log: LogTally) -> bool:
         """Say whether a record is missing, and count it as one that is there."""
+        if log is not self._seen_of:
+            self._seen.clear()
+            self._seen_of = log
         hardware_id = record.hardware.hardware_id
         key = _key(record.program.program_id, record.outcome.run_secs)
         known = self._known[hardware_id]
@@ -121,7 +135,7 @@ class ImportWriter:
         """Count what is there of the hardwares that are waiting, if it may be other than it was."""
         if dataset.part_files("measurements") != self._parts:
             self._known.clear()
-        missing = {record.hardware.hardware_id for record in self._pending} - self._known.keys()
+        missing = {record.hardware.hardware_id for record, _ in self._pending} - self._known.keys()
         if not missing:
             return
         self._known.update((hardware_id, Counter()) for hardware_id in missing)

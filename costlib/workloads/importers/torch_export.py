@@ -67,6 +67,8 @@ def import_program(program: Any, name: str) -> Network:
             reference = TorchReference(program.module(), parts.signature, parts.initial(), program)
     except UnsupportedModelError as error:
         raise UnsupportedModelError(f"{name}: {error}", error.operators) from None
+    except MemoryError:
+        raise
     except Exception as error:
         reason = (
             f"{twice}; export it with strict=True" if (twice := _twice(program)) else quoted(error)
@@ -84,6 +86,8 @@ def import_saved(path: Path) -> Network:
     try:
         with _quiet(), _data_alone():
             program = torch.export.load(data_of(path))
+    except MemoryError:
+        raise
     except Exception as error:
         reason = quoted(error, 0)
         raise InputError(f"{path}: not a saved torch.export program: {reason}") from None

@@ -175,6 +175,7 @@ def test_two_imports_at_once_add_each_record_once(
 
 def test_what_another_import_or_a_compaction_did_meanwhile_is_seen(tmp_path: Path) -> None:
     waiting = writer.ImportWriter(tmp_path / "ds")
+    tally = waiting.begin_log()
     made = datetime.now(UTC)
     records = [read_ansor(json.loads(line), made) for line in ANSOR.read_text().splitlines()]
     for record in records[:3]:
@@ -184,8 +185,39 @@ def test_what_another_import_or_a_compaction_did_meanwhile_is_seen(tmp_path: Pat
     compact(Dataset.open(tmp_path / "ds"))
     for record in records[3:]:
         waiting.add(record)
-    assert waiting.end_log() == writer.LogTally(imported=3, repeated=3, failed=1)
+    waiting.flush()
+    assert tally == writer.LogTally(imported=3, repeated=3, failed=1)
     assert len(rows(tmp_path / "ds")) == 6
+
+
+def test_many_small_logs_are_looked_up_and_written_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = ANSOR.read_text().splitlines()
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for number in range(200):
+        value = json.loads(lines[number % 2])
+        value["r"][0] = [1e-3 + 1e-6 * number]
+        (logs / f"{number:03}.json").write_text(json.dumps(value))
+    (logs / "copy.json").write_text((logs / "007.json").read_text())
+    scans: list[str] = []
+    scan = Dataset.scan
+
+    def counted(self: Dataset, table: str = "measurements") -> pl.LazyFrame:
+        scans.append(table)
+        return scan(self, table)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Dataset, "scan", counted)
+        report = import_logs([logs], tmp_path / "ds")
+    assert (report.imported, report.skipped) == (200, {ALREADY_THERE: 1})
+    assert {file.imported for file in report.files[:-1]} == {1}
+    dataset = Dataset.open(tmp_path / "ds")
+    assert sorted(scans) == ["measurements", "sketches", "workloads"]
+    assert len(dataset.part_files("measurements")) == len(dataset.hardware())
+    again = import_logs([logs], tmp_path / "ds")
+    assert (again.imported, again.skipped) == (0, {ALREADY_THERE: 201})
 
 
 def test_layouts_and_encodings_of_logs(tmp_path: Path) -> None:

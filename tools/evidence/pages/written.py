@@ -18,6 +18,7 @@ from tools.evidence.pages import (
     ranking,
     scale,
     search,
+    soak,
     transfer,
     vector_math,
 )
@@ -37,6 +38,7 @@ PAGES = tuple(
         scale,
         coverage,
         fuzz,
+        soak,
         cuda,
     )
 )

@@ -21,6 +21,7 @@ from costlib.workloads.folding import constant_of, static_type
 from costlib.workloads.importers.aten.advice import INSTEAD, RANDOM
 from costlib.workloads.importers.aten.recorded import (
     OF_COMPLEX,
+    has_no_elements,
     is_complex,
     is_expression,
     is_foldable,
@@ -132,6 +133,8 @@ class Graph:
         if is_foldable(args, kwargs, out):
             with torch.no_grad():
                 return node.target(*args, **kwargs)
+        if has_no_elements(out):
+            return torch.zeros(tuple(out.shape), dtype=out.dtype)
         if is_complex(node):
             name += OF_COMPLEX if name + OF_COMPLEX in self._converters else ""
         if name not in self._converters:
@@ -208,6 +211,9 @@ def operator_name(operator: Any) -> str:
 def constant(value: torch.Tensor) -> Any:
     """Turn a tensor into a Relax constant of the same dtype and rank."""
     tensor_dtype(value.dtype)
+    if not value.numel() and value.shape[0]:
+        shape = list(value.shape)
+        raise UnsupportedModelError(f"TVM keeps no tensor of shape {shape}, without elements")
     return constant_of(to_numpy(value))
 
 

@@ -58,3 +58,9 @@ def tensors(value: Any) -> list[torch.Tensor]:
     found: list[torch.Tensor] = []
     map_aggregate(value, lambda v: found.append(v) if isinstance(v, torch.Tensor) else None)
     return found
+
+
+def has_no_elements(recorded: Any) -> bool:
+    """Whether PyTorch recorded a tensor that is empty, whatever the data are."""
+    shape = recorded.shape if isinstance(recorded, torch.Tensor) else ()
+    return all(isinstance(extent, int) for extent in shape) and 0 in shape

@@ -6,7 +6,8 @@ from typing import Any
 
 from costlib.tvm_compat import relax
 from costlib.workloads.folding import static_type
-from costlib.workloads.importers.aten.elementwise import computed_in
+from costlib.workloads.importers.aten.elementwise import computed_in, is_nan
+from costlib.workloads.importers.aten.extremes import first_best
 from costlib.workloads.importers.aten.graph import (
     Converter,
     Graph,
@@ -63,24 +64,40 @@ def _topk(g: Graph, x: Any, k: int, dim: int = -1, largest: bool = True, _: bool
 
 @converts("median")
 def _median(g: Graph, x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Take the lower of the two in the middle."""
+    """Take the lower of the two in the middle, or the first NaN."""
     x = g.tensor(x)
     if dim is None:
         flat = g.emit(R.reshape(x, [-1]))
-        return g.emit(R.reshape(_kth(g, flat, 0, (shape_of(flat)[0] + 1) // 2, False)[0], []))
-    axis = dim % max(len(shape_of(x)), 1)
-    return _kth(g, x, axis, (shape_of(x)[axis] + 1) // 2, keepdim)
+        return g.emit(R.reshape(_middle(g, flat, 0, False)[0], []))
+    if not shape_of(x):
+        return x, scalar(0, "int64")
+    return _middle(g, x, dim % len(shape_of(x)), keepdim)
+
+
+def _middle(g: Graph, x: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
+    index = _kth_place(g, x, axis, (shape_of(x)[axis] + 1) // 2)
+    if "float" in static_type(x)[1]:
+        worst = g.emit(R.reshape(first_best(g, True, x, axis), shape_of(index)))
+        found = g.emit(is_nan(g, g.emit(R.gather_elements(x, worst, axis))))
+        index = g.emit(R.where(found, worst, index))
+    return _picked(g, x, index, axis, keepdim)
 
 
 @converts("kthvalue")
 def _kthvalue(g: Graph, x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     x = g.tensor(x)
-    return _kth(g, x, dim % max(len(shape_of(x)), 1), k, keepdim)
+    if not shape_of(x):
+        return x, scalar(0, "int64")
+    axis = dim % len(shape_of(x))
+    return _picked(g, x, _kth_place(g, x, axis, k), axis, keepdim)
 
 
-def _kth(g: Graph, x: Any, axis: int, k: int, keepdim: bool) -> tuple[Any, Any]:
+def _kth_place(g: Graph, x: Any, axis: int, k: int) -> Any:
     index = g.emit(R.argsort(_key(g, x), axis, False, "int64"))
-    index = g.emit(R.strided_slice(index, [axis], [k - 1], [k]))
+    return g.emit(R.strided_slice(index, [axis], [k - 1], [k]))
+
+
+def _picked(g: Graph, x: Any, index: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
     values = g.emit(R.gather_elements(x, index, axis))
     if not keepdim:
         values, index = (g.emit(R.squeeze(value, [axis])) for value in (values, index))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 
 from costlib.errors import UnsupportedModelError
@@ -18,7 +19,7 @@ from costlib.workloads.importers.onnx.inferred import disagreement
 from costlib.workloads.importers.onnx.loading import check_model, load_model
 from costlib.workloads.importers.onnx.node import Refused, Value
 from costlib.workloads.importers.onnx.reference import OnnxReference
-from costlib.workloads.importers.onnx.tensors import Tensor
+from costlib.workloads.importers.onnx.tensors import Tensor, constant, numpy_dtype
 from costlib.workloads.importers.relax import input_specs
 from costlib.workloads.network import Network
 from costlib.workloads.signature import flat_signature
@@ -141,9 +142,11 @@ def _output(declared: onnx.ValueInfoProto, value: Value) -> Any:
     if not isinstance(value, Tensor):
         kind = "an optional without a value" if value is None else "a sequence"
         raise Refused(f"output '{declared.name}' is {kind}; give out tensors")
-    if not value.size:
+    if not value.size and value.shape[0]:
         raise Refused(f"output '{declared.name}' has no elements: {list(value.shape)}")
     problem = disagreement(declared.type, value)
     if problem is not None:
         raise Refused(f"output '{declared.name}': the model {problem}, which the file declares")
+    if not value.size:
+        return constant(np.zeros(value.shape, numpy_dtype(value.dtype))).expr
     return value.expr
