@@ -152,7 +152,7 @@ def _print_result(result: TuneResult, picture: Path) -> None:
     tasks = [task for task in result.tasks if compiled & task.calls.keys()]
     rows = [
         (
-            task.name,
+            task.title,
             "+".join(str(calls) for calls in task.calls.values()),
             task.trials,
             milliseconds(task.latency_before_s),
@@ -164,7 +164,7 @@ def _print_result(result: TuneResult, picture: Path) -> None:
     columns = ["task", ">calls", ">trials", ">before", ">after", ">GFLOP/s"]
     names = ", ".join(network.network for network in result.networks)
     print_table(f"{names} on {result.hardware_id}", columns, rows)
-    if left := [(task.name, task.left) for task in tasks if task.left]:
+    if left := [(task.title, task.left) for task in tasks if task.left]:
         print_table("left as TVM compiles them", ["task", "why"], left)
     for network in result.networks:
         latencies = {

@@ -10,6 +10,10 @@ from costlib.frozen import Frozen
 from costlib.tuning.comparison import Comparison
 
 
+FURTHER_TRIALS = 100
+"""What a run that is over says what they would bring."""
+
+
 class TaskResult(Frozen):
     """What tuning did for one task.
 
@@ -22,6 +26,8 @@ class TaskResult(Frozen):
         or was not tuned.
     left
         Why it was left as TVM compiles it; ``None`` if it was tuned.
+    title
+        Its operator, shapes and short id; empty in results of older versions.
     """
 
     name: str
@@ -32,6 +38,7 @@ class TaskResult(Frozen):
     latency_before_s: float | None
     latency_after_s: float | None
     left: str | None = None
+    title: str = ""
 
     @property
     def gflops_per_s(self) -> float | None:
@@ -96,6 +103,9 @@ class TuneResult(Frozen):
         Why it came to its end.
     tasks, curve
         What was done for each task, and each trial in order.
+    expected_gain
+        Share by which the scheduler expects another :data:`FURTHER_TRIALS` trials to lower the
+        objective; ``None`` if it cannot say, or in results of older versions.
     """
 
     networks: tuple[NetworkResult, ...]
@@ -110,3 +120,4 @@ class TuneResult(Frozen):
     stopped: str
     tasks: tuple[TaskResult, ...]
     curve: tuple[CurvePoint, ...]
+    expected_gain: float | None = None
