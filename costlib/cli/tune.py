@@ -128,7 +128,7 @@ def tune(
             fleet=fleet,
             on_progress=show,
         )
-    picture = draw_curve(result, out / "curve.png")
+    picture = draw_curve(out)
     if as_json:
         print_json(result.model_dump(mode="json") | {"picture": str(picture)})
     else:
