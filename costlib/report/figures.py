@@ -24,8 +24,10 @@ _WIDTH = 4.1
 _LINE = 58
 """Letters of small text that fit a figure's width."""
 
-_LEFT = 0.62
+_LEFT = 0.66
 """Inches left of a panel, for its ticks and what they are of."""
+
+_RIGHT = 0.12
 
 _LINE_HEIGHT = 0.165
 """Inches of a line of small text."""
@@ -115,9 +117,11 @@ def finish(axes: Axes, title: str = "", columns: int = 2) -> None:
     height = figure.get_figheight() + above + below
     figure.set_figheight(height)
     figure.subplots_adjust(
-        left=_LEFT / _WIDTH, right=1 - 0.1 / _WIDTH, top=1 - above / height, bottom=below / height
+        left=_LEFT / _WIDTH, right=1 - _RIGHT / _WIDTH, top=1 - above / height, bottom=below / height
     )
-    axes.set_title("\n".join(lines), fontsize=8, loc="left", parse_math=False, x=0.08 - _LEFT / 3.4)
+    width = _WIDTH - _LEFT - _RIGHT
+    axes.yaxis.set_label_coords((0.09 - _LEFT) / width, 0.5)
+    axes.set_title("\n".join(lines), fontsize=8, loc="left", parse_math=False, x=(0.03 - _LEFT) / width)
     if shown:
         place = {"loc": "lower center", "ncols": columns, "frameon": False, "fontsize": 8}
         spacing = {"labelspacing": 0.3, "borderpad": 0.1, "columnspacing": 1.2}
