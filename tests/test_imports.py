@@ -44,6 +44,7 @@ ORDER = (
     "collecting",
     "metaschedule",
     "report",
+    "dashboard",
     "testing",
     "cli",
 )

@@ -120,7 +120,7 @@ def finish(axes: Axes, title: str = "", columns: int = 2) -> None:
         left=_LEFT / _WIDTH, right=1 - _RIGHT / _WIDTH, top=1 - above / height, bottom=below / height
     )
     width = _WIDTH - _LEFT - _RIGHT
-    axes.yaxis.set_label_coords((0.09 - _LEFT) / width, 0.5)
+    axes.yaxis.set_label_coords((0.17 - _LEFT) / width, 0.5)
     axes.set_title("\n".join(lines), fontsize=8, loc="left", parse_math=False, x=(0.03 - _LEFT) / width)
     if shown:
         place = {"loc": "lower center", "ncols": columns, "frameon": False, "fontsize": 8}

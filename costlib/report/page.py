@@ -150,6 +150,8 @@ class Page:
         What a reader wants to know first.
     refresh_s
         Seconds after which a browser asks for it again; 0 for never.
+    home
+        The page that it belongs to, if there is one.
     """
 
     title: str
@@ -158,6 +160,7 @@ class Page:
     sections: Sequence[Section] = ()
     verdict: Sequence[Sentence] = ()
     refresh_s: int = 0
+    home: Link | None = None
 
     @property
     def pictures(self) -> list[Picture]:
