@@ -21,7 +21,7 @@ from costlib.report.units import plain
 _WIDTH = 4.1
 """Inches; what fits 420 px beside a page's margins."""
 
-_LINE = 58
+_LINE = 46
 """Letters of small text that fit a figure's width."""
 
 _LEFT = 0.66

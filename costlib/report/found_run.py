@@ -176,12 +176,12 @@ def _result_so_far(folder: Path, dataset: Dataset | None, trials: pl.DataFrame) 
     tasks = _tasks_so_far(folder, dataset, trials)
     numbers = {task.workload_id: number for number, task in enumerate(tasks)}
     counted = trials.filter(pl.col("origin") != str(Origin.CHECKED))
-    began = counted["measured_at"].min()
+    measured_at = pl.col("measured_at")
     points = counted.select(
         "workload_id",
         "latency_s",
         "best_s",
-        elapsed_s=(pl.col("measured_at") - began).dt.total_milliseconds() / 1e3,
+        elapsed_s=(measured_at - measured_at.min()).dt.total_milliseconds() / 1e3,
     )
     curve = [
         CurvePoint(elapsed_s=elapsed_s, task=numbers[one], latency_s=latency_s, best_s=best_s)

@@ -35,10 +35,14 @@ def tasks_section(run: FoundRun) -> Section:
     """Say of each task what it took, takes, and got."""
     tasks = run.tasks
     text = "Each call of a task, and the shares of all calls. The heaviest before tuning come first."
-    rows = [_row(run, place, task) for place, task in enumerate(tasks[:_ROWS])]
+    totals = (
+        sum(task.trials for task in tasks),
+        sum(map(time_before_s, tasks)),
+        sum(map(time_now_s, tasks)),
+    )
+    rows = [_row(run, place, task, totals) for place, task in enumerate(tasks[:_ROWS])]
     if left := tasks[_ROWS:]:
-        total_s = sum(map(time_before_s, tasks)) or 1.0
-        part = share(sum(map(time_before_s, left)) / total_s)
+        part = share(sum(map(time_before_s, left)) / (totals[1] or 1.0))
         text += f" The other {counted(len(left), 'task')} took {part} of the untuned time."
     return Section("Where the time and the trials went", text, [Table(_COLUMNS, rows)])
 
@@ -56,14 +60,16 @@ def left_section(run: FoundRun) -> Section | None:
     return Section("Left as TVM compiles them", text, [table], LEFT) if left else None
 
 
-def _row(run: FoundRun, place: int, task: TaskResult) -> list[object]:
+def _row(
+    run: FoundRun, place: int, task: TaskResult, totals: tuple[int, float, float]
+) -> list[object]:
     title = run.titles[task.workload_id]
     return [
         Link(title, f"#{anchor(task)}") if place < _SECTIONS else title,
         "+".join(map(str, task.calls.values())) if len(task.calls) < 4 else calls(task),
-        _bar(task.trials, sum(one.trials for one in run.tasks), f"{task.trials}"),
-        _bar(time_before_s(task), sum(map(time_before_s, run.tasks))),
-        _bar(time_now_s(task), sum(map(time_now_s, run.tasks))),
+        _bar(task.trials, totals[0], f"{task.trials}"),
+        _bar(time_before_s(task), totals[1]),
+        _bar(time_now_s(task), totals[2]),
         run.unit.text(task.latency_before_s),
         run.unit.text(task.latency_after_s),
         _times(task),

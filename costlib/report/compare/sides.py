@@ -87,7 +87,7 @@ def sides_of(runs: Sequence[FoundRun]) -> list[Side]:
         return folder.name if unique else f"{folder.parent.name}/{folder.name}"
 
     return [
-        Side(name(group[0]) + (f" and {len(group) - 1} more" if len(group) > 1 else ""), group)
+        Side(name(group[0]) + (f" ({len(group)} seeds)" if len(group) > 1 else ""), group)
         for group in groups.values()
     ]
 
