@@ -59,6 +59,7 @@ def train(
     from costlib.generator.transformer import GeneratorConfig
     from costlib.hub.train import train as run
     from costlib.models.training_curve import following, listening
+    from costlib.report.events import JUDGED
 
     if generator_from is not None and generator_epochs is None:
         raise InputError("--generator-from is given: say with --generator-epochs how long to train")
@@ -68,6 +69,10 @@ def train(
             raise InputError(f"--generator-width is {generator_width}; give a multiple of 32")
         generator = GeneratorConfig(epochs=generator_epochs, width=generator_width)
     with event_file(tensorboard) as events, progress_bar("training") as bar:
+
+        if events is not None:
+            settings = {"dataset": dataset, "model": model, "seed": seed}
+            events.settings(settings, [f"judged/{name}" for name in JUDGED])
 
         def follow(what: str, done: int, total: int) -> None:
             bar(description=what, completed=done, total=total)

@@ -89,6 +89,7 @@ def tune(
     from costlib.cli.live import live_tuning
     from costlib.places import held
     from costlib.report.curve import draw_curve
+    from costlib.report.events import TUNED
     from costlib.tuning.config import TuneConfig
     from costlib.tuning.session import check_place
     from costlib.tuning.tune import tune as run
@@ -109,6 +110,11 @@ def tune(
         event_file(tensorboard) as events,
         live_tuning() as live,
     ):
+
+        if events is not None:
+            settings = {"bundle": pretrained, "trials": trials, "seed": seed}
+            settings["networks"] = ", ".join(sources)
+            events.settings(settings | {"objective": objective}, [TUNED])
 
         def show(progress: TuneProgress) -> None:
             live(progress)

@@ -27,7 +27,7 @@ _LINE = 46
 _LEFT = 0.66
 """Inches left of a panel, for its ticks and what they are of."""
 
-_RIGHT = 0.12
+_RIGHT = 0.26
 
 _LINE_HEIGHT = 0.165
 """Inches of a line of small text."""

@@ -162,6 +162,11 @@ class Page:
     refresh_s: int = 0
     home: Link | None = None
 
+    def _repr_html_(self) -> str:
+        """Show the page in a notebook, in a frame of its own."""
+        text = render(self).replace("&", "&amp;").replace('"', "&quot;")
+        return f'<iframe sandbox srcdoc="{text}" style="width: 100%; height: 40rem"></iframe>'
+
     @property
     def pictures(self) -> list[Picture]:
         """All pictures, in order."""

@@ -128,7 +128,7 @@ def test_what_a_run_says_first(tmp_path: Path) -> None:
     assert "1.27 to 1.89 times as fast" in fast and slow.startswith("slow beats")
     assert "100 trials" in gain and "12 %" in gain
     heaviest = max(result.tasks, key=time_now_s)
-    assert where.startswith("Of the tasks' time now, 50 % is in " + heaviest.title)
+    assert where.startswith("Of the tasks' time now, 64 % is in " + heaviest.title)
     undecided = result.networks[0].model_copy(update={"pytorch_latency_s": 1.02e-3})
     undecided = undecided.model_copy(update={"spread_s": {"tuned": (1, 1.1), "PyTorch": (1, 1.1)}})
     assert network_sentence(undecided, run.unit).endswith("too close to tell.")
