@@ -29,7 +29,5 @@ def dashboard(
     except ImportError as error:
         if error.name not in ("starlette", "uvicorn"):
             raise
-        raise InputError(
-            "the dashboard needs a server: pip install 'costlib[dashboard]'"
-        ) from None
+        raise InputError("the dashboard needs a server: pip install 'costlib[dashboard]'") from None
     serve(folder, host, port, lambda address: typer.echo(f"{folder} is shown at {address}"))

@@ -69,10 +69,9 @@ def train(
             raise InputError(f"--generator-width is {generator_width}; give a multiple of 32")
         generator = GeneratorConfig(epochs=generator_epochs, width=generator_width)
     with event_file(tensorboard) as events, progress_bar("training") as bar:
-
         if events is not None:
-            settings = {"dataset": dataset, "model": model, "seed": seed}
-            events.settings(settings, [f"judged/{name}" for name in JUDGED])
+            names = {"dataset": dataset, "model": model}
+            events.settings({**names, "seed": seed}, [f"judged/{name}" for name in JUDGED])
 
         def follow(what: str, done: int, total: int) -> None:
             bar(description=what, completed=done, total=total)

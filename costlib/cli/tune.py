@@ -110,11 +110,9 @@ def tune(
         event_file(tensorboard) as events,
         live_tuning() as live,
     ):
-
         if events is not None:
-            settings = {"bundle": pretrained, "trials": trials, "seed": seed}
-            settings["networks"] = ", ".join(sources)
-            events.settings(settings | {"objective": objective}, [TUNED])
+            names = {"networks": ", ".join(sources), "bundle": pretrained, "objective": objective}
+            events.settings({**names, "trials": trials, "seed": seed}, [TUNED])
 
         def show(progress: TuneProgress) -> None:
             live(progress)

@@ -95,7 +95,9 @@ class Shelf:
         if not folder.is_relative_to(self._root):
             return None
         kind = _kind(folder)
-        return None if kind is None else Entry(kind, folder.relative_to(self._root).as_posix(), folder)
+        return (
+            None if kind is None else Entry(kind, folder.relative_to(self._root).as_posix(), folder)
+        )
 
     def index(self) -> str:
         """Return the page that lists all, as HTML."""
@@ -105,7 +107,9 @@ class Shelf:
             own = [entry for entry in entries if entry.kind == kind]
             if own:
                 rows = [[self._link(entry), _state(entry)] for entry in own]
-                sections.append(Section(f"{kind.capitalize()}s", "", [Table((kind, "state"), rows)]))
+                sections.append(
+                    Section(f"{kind.capitalize()}s", "", [Table((kind, "state"), rows)])
+                )
         page = Page(
             self._root.name,
             f"{counted(len(entries), 'run, dataset or bundle')} under {self._root}."

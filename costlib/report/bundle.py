@@ -83,7 +83,7 @@ def ranking_sentences(metrics: dict[str, Any]) -> list[Sentence]:
     ]
     networks = {name: one["top1"] for name, one in metrics.get("networks", {}).items()}
     if len(networks) > 1:
-        worst, best = min(networks, key=networks.__getitem__), max(networks, key=networks.get)
+        worst, *_, best = sorted(networks, key=networks.__getitem__)
         sentences.append(
             [
                 f"It is best at {best} ({figure_text(networks[best])}) and worst at {worst} "

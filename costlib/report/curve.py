@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -176,7 +176,7 @@ def curve_figure(
     )
     tip(line, f"from {unit.text(curve.latency_s[0])} to {unit.text(curve.latency_s[-1])}")
     if (high > low).any():
-        band = {"alpha": 0.25, "lw": 0, "label": "fastest to slowest repeat"}
+        band: dict[str, Any] = {"alpha": 0.25, "lw": 0, "label": "fastest to slowest repeat"}
         axes.fill_between(places, low, high, step="post", **band)
     for name, level_s in lines.items():
         colour = _COLOURS.get(name)
@@ -202,10 +202,16 @@ def _frame(axes: Axes, curve: Curve, lines: dict[str, float], unit: Unit) -> Non
     levels = [float(curve.latency_s.min()), *lines.values()]
     lowest, highest = min(levels), max(levels)
     top = min(max(_SHOWN * lowest, 1.25 * highest), max(float(curve.high_s.max()), highest) * 1.05)
+    top = top or 1.0
     floor = max(0.0, lowest - 0.25 * (top - lowest))
     axes.set_ylim(floor * unit.per_second, top * unit.per_second)
     plain_ticks(axes.yaxis)
     if curve.latency_s[0] > top:
         text = f"untuned: {unit.text(curve.latency_s[0])} ↑"
-        place = {"ha": "right", "va": "top", "fontsize": 8, "transform": axes.transAxes}
+        place: dict[str, Any] = {
+            "ha": "right",
+            "va": "top",
+            "fontsize": 8,
+            "transform": axes.transAxes,
+        }
         axes.text(0.98, 0.97, text, **place)

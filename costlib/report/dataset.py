@@ -169,7 +169,11 @@ def _networks(summary: DatasetSummary) -> Section | None:
 
 
 def _failures(failures: pl.DataFrame) -> Section | None:
-    return None if failures.is_empty() else Section("Failures", "", [Table(_FAILURES, failures.rows())])
+    return (
+        None
+        if failures.is_empty()
+        else Section("Failures", "", [Table(_FAILURES, failures.rows())])
+    )
 
 
 def _task_table(tasks: pl.DataFrame, unit: Unit) -> Section:

@@ -106,7 +106,8 @@ def finish(axes: Axes, title: str = "", columns: int = 2) -> None:
     Both take as many lines as they need; the figure grows by them. (Matplotlib's layout engines
     find margins by drawing twice, which is most of the time a page takes.)
     """
-    figure = axes.get_figure()
+    figure = axes.figure
+    assert isinstance(figure, Figure)
     lines = textwrap.wrap(title, _LINE)
     handles, labels = axes.get_legend_handles_labels()
     labels = [textwrap.fill(label, _LINE // columns - 4) for label in labels]
@@ -117,11 +118,16 @@ def finish(axes: Axes, title: str = "", columns: int = 2) -> None:
     height = figure.get_figheight() + above + below
     figure.set_figheight(height)
     figure.subplots_adjust(
-        left=_LEFT / _WIDTH, right=1 - _RIGHT / _WIDTH, top=1 - above / height, bottom=below / height
+        left=_LEFT / _WIDTH,
+        right=1 - _RIGHT / _WIDTH,
+        top=1 - above / height,
+        bottom=below / height,
     )
     width = _WIDTH - _LEFT - _RIGHT
     axes.yaxis.set_label_coords((0.17 - _LEFT) / width, 0.5)
-    axes.set_title("\n".join(lines), fontsize=8, loc="left", parse_math=False, x=(0.03 - _LEFT) / width)
+    axes.set_title(
+        "\n".join(lines), fontsize=8, loc="left", parse_math=False, x=(0.03 - _LEFT) / width
+    )
     if shown:
         place = {"loc": "lower center", "ncols": columns, "frameon": False, "fontsize": 8}
         spacing = {"labelspacing": 0.3, "borderpad": 0.1, "columnspacing": 1.2}

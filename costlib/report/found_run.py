@@ -79,9 +79,10 @@ class FoundRun:
     @cached_property
     def unit(self) -> Unit:
         """The unit of all latencies on its page."""
-        compared = [*self.result.networks, *self.result.tasks]
-        before = [one.latency_before_s for one in compared]
-        return unit_for([*before, *(one.latency_after_s for one in compared)])
+        networks, tasks = self.result.networks, self.result.tasks
+        latencies_s = [s for one in networks for s in (one.latency_before_s, one.latency_after_s)]
+        of_tasks = (s for task in tasks for s in (task.latency_before_s, task.latency_after_s))
+        return unit_for([*latencies_s, *of_tasks])
 
 
 LEFT = "left"
@@ -203,9 +204,7 @@ def _result_so_far(folder: Path, dataset: Dataset | None, trials: pl.DataFrame) 
     )
 
 
-def _tasks_so_far(
-    folder: Path, dataset: Dataset | None, trials: pl.DataFrame
-) -> list[TaskResult]:
+def _tasks_so_far(folder: Path, dataset: Dataset | None, trials: pl.DataFrame) -> list[TaskResult]:
     if dataset is None:
         return []
     try:

@@ -61,7 +61,11 @@ def run_report(folder: Path, against: Path | None = None) -> Page:
     ]
     result = run.result
     seconds = {"searching": result.search_s, "building and running": result.measure_s}
-    facts = [("trials", f"{result.trials:,}"), ("bundle", result.bundle), ("seed", str(result.seed))]
+    facts = [
+        ("trials", f"{result.trials:,}"),
+        ("bundle", result.bundle),
+        ("seed", str(result.seed)),
+    ]
     facts += [(name, f"{spent:,.0f} s") for name, spent in seconds.items() if spent]
     text = f"{counted(result.trials, 'program')} measured on {result.hardware_id or 'no hardware'}"
     return Page(

@@ -46,7 +46,9 @@ def drawing(figure: Figure, salt: str) -> str:
         name = group.attrib.pop("id", "")
         if name.startswith(TIPS):
             _add_titles(group, json.loads(name.removeprefix(TIPS)))
-    root.set("style", f"max-width: {1.4 * float(root.attrib.pop('width').removesuffix('pt')):.0f}pt")
+    root.set(
+        "style", f"max-width: {1.4 * float(root.attrib.pop('width').removesuffix('pt')):.0f}pt"
+    )
     root.attrib.pop("height")
     return ET.tostring(root, encoding="unicode").replace(_BLACK, "currentColor")
 

@@ -34,7 +34,9 @@ _COLUMNS = (
 def tasks_section(run: FoundRun) -> Section:
     """Say of each task what it took, takes, and got."""
     tasks = run.tasks
-    text = "Each call of a task, and the shares of all calls. The heaviest before tuning come first."
+    text = (
+        "Each call of a task, and the shares of all calls. The heaviest before tuning come first."
+    )
     totals = (
         sum(task.trials for task in tasks),
         sum(map(time_before_s, tasks)),
@@ -125,7 +127,9 @@ def _trials(run: FoundRun, task: TaskResult) -> list[Part]:
     return [Gallery([Picture(anchor(task), "latency of each trial", figure)])]
 
 
-def _programs(run: FoundRun, task: TaskResult, workloads: dict[str, dict[str, object]]) -> list[Part]:
+def _programs(
+    run: FoundRun, task: TaskResult, workloads: dict[str, dict[str, object]]
+) -> list[Part]:
     best = run.of(task).filter(pl.col("is_final"))
     if best.is_empty() or run.dataset is None or task.workload_id not in workloads:
         return []

@@ -126,5 +126,7 @@ def _left(tasks: Sequence[TaskResult]) -> list[Sentence]:
     why = "; ".join(f"{count} because {reason}" for reason, count in reasons)
     if len(reasons) == 1:
         why = reasons[0][0]
-    what = "task stayed as TVM compiles it" if len(left) == 1 else "tasks stayed as TVM compiles them"
+    what = (
+        "task stayed as TVM compiles it" if len(left) == 1 else "tasks stayed as TVM compiles them"
+    )
     return [[Link(f"{len(left):,} {what}", f"#{LEFT}"), f"{part}: {why}."]]

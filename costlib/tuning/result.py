@@ -9,7 +9,6 @@ from pydantic import Field
 from costlib.frozen import Frozen
 from costlib.tuning.comparison import Comparison
 
-
 FURTHER_TRIALS = 100
 """What a run that is over says what they would bring."""
 

@@ -118,7 +118,10 @@ def test_it_answers_its_owner_alone(tmp_path: Path) -> None:
 def test_what_cannot_be_served(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is no folder"):
         application(tmp_path / "nothing")
-    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(StorageError, match="--port 0"):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(StorageError, match="--port 0"),
+    ):
         serve(tmp_path, "127.0.0.1", taken.getsockname()[1], print)
 
 

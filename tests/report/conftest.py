@@ -50,7 +50,9 @@ def pages(
         "nothing": report(str(empty)),
         "dataset": report(str(dataset.path)),
         "bundle": report("cpu-gbdt"),
-        "compared": compare([*map(str, (*seeds, cold)), "cpu-gbdt", "cpu-multi", str(dataset.path)]),
+        "compared": compare(
+            [*map(str, (*seeds, cold)), "cpu-gbdt", "cpu-multi", str(dataset.path)]
+        ),
         "evaluated": evaluation_report(
             bundle, examine(bundle, dataset, **everything), judged_on(bundle, dataset, **everything)
         ),

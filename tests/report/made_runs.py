@@ -10,7 +10,11 @@ from costlib.workloads.title import task_title
 
 def made_task(number: int, networks: tuple[str, ...], trials: int, end_s: float) -> TaskResult:
     workload_id = f"{number:06x}{'0' * 10}"
-    arguments = [("float32", (1, 64, 56, 56)), ("float32", (64, 1, 3, 3)), ("float32", (1, 64, 56, 56))]
+    arguments = [
+        ("float32", (1, 64, 56, 56)),
+        ("float32", (64, 1, 3, 3)),
+        ("float32", (1, 64, 56, 56)),
+    ]
     return TaskResult(
         name="conv2d_add_relu",
         workload_id=workload_id,

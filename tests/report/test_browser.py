@@ -25,7 +25,8 @@ return cut;
 OVERLAPPING = """
 const found = [];
 for (const svg of document.querySelectorAll('svg')) {
-  const boxes = [...svg.querySelectorAll('text')].map(t => [t.textContent, t.getBoundingClientRect()]);
+  const texts = [...svg.querySelectorAll('text')];
+  const boxes = texts.map(t => [t.textContent, t.getBoundingClientRect()]);
   for (let i = 0; i < boxes.length; i++) for (let j = 0; j < i; j++) {
     const [a, b] = [boxes[i][1], boxes[j][1]];
     const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
@@ -50,11 +51,12 @@ const behind = e => {
   return 'rgb(255, 255, 255)';
 };
 const low = [];
-for (const e of document.querySelectorAll('h1, h2, h3, p, a, li, dt, dd, th, td, summary, label, text')) {
+const texts = 'h1, h2, h3, p, a, li, dt, dd, th, td, summary, label, text';
+for (const e of document.querySelectorAll(texts)) {
   const style = getComputedStyle(e);
   const colours = [e.tagName === 'text' ? style.fill : style.color, behind(e)].map(light);
   const [dark, bright] = colours.sort((a, b) => a - b);
-  if ((bright + 0.05) / (dark + 0.05) < 4.5) low.push(e.tagName + ': ' + e.textContent.slice(0, 40));
+  if ((bright + 0.05) / (dark + 0.05) < 4.5) low.push(e.textContent.slice(0, 40));
 }
 return low;
 """

@@ -34,8 +34,9 @@ def bundle_verdict(bundles: Sequence[Bundle]) -> list[Sentence]:
             f"best throughput, that of {second.name} {figure_text(figures[1])}."
         ]
     ]
-    bounds = [one.manifest.metrics.get("top1_interval") for one in (best, second)]
-    if all(bounds) and bounds[0][0] <= bounds[1][1]:
+    low = best.manifest.metrics.get("top1_interval", (0.0,))[0]
+    high = second.manifest.metrics.get("top1_interval", (0.0,))[-1]
+    if 0 < low <= high:
         sentences.append(["Their intervals overlap: on other tasks it may be the other way round."])
     if not _comparable(judged):
         sentences.append(
