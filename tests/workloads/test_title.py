@@ -53,4 +53,6 @@ def test_layouts_of_convolutions(shapes: list[tuple[int, ...]], kind: str) -> No
 
 def test_other_types_are_named() -> None:
     arguments = [("float16", (4, 4)), ("float16", (4,))]
-    assert task_title("reshape_sum", arguments, "abcdef12") == "reshape 4×4 → 4 float16 + sum · abcdef"
+    assert (
+        task_title("reshape_sum", arguments, "abcdef12") == "reshape 4×4 → 4 float16 + sum · abcdef"
+    )

@@ -149,7 +149,9 @@ class TaskScheduler:
     def forecast(self, open_tasks: Sequence[int], batches: int) -> float | None:
         """Return the share by which so many further batches are expected to lower the objective.
 
-        Each is taken to bring what is expected of it. ``None`` while the objective is infinite.
+        Each is taken to bring what is expected of it, but no more than what makes a latency fall
+        in proportion to 1/trials: a fast fall goes on for a batch or two, not for many. ``None``
+        while the objective is infinite.
         """
         before = self.objective()
         if not np.isfinite(before) or before <= 0:
@@ -159,9 +161,9 @@ class TaskScheduler:
             choice = future.choose(open_tasks)
             if choice is None or not choice.promises(0):
                 break
-            best_s = future._history[choice.task][-1]
-            drop_s = max(future._expected_drop(choice.task), 0.0)
-            future.observe(choice.task, max(best_s - drop_s, 0.0))
+            past = future._history[choice.task]
+            drop_s = min(future._expected_drop(choice.task), past[-1] / (len(past) + 1))
+            future.observe(choice.task, past[-1] - drop_s)
         return float(1 - future.objective() / before)
 
     def _slopes(self) -> Floats:
