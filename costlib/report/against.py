@@ -13,6 +13,7 @@ from costlib.logs.importers import import_logs
 from costlib.report.figures import (
     finish,
     latency_scale,
+    legend_name,
     panel,
     tip,
     whole_ticks,
@@ -100,7 +101,9 @@ def _pictures(
         figure, axes = panel()
         for (side, trials), style in zip(known.items(), ("-", "--"), strict=True):
             best = trials["best_s"].to_numpy() * run.unit.per_second
-            (line,) = axes.step(trials["trial"].to_numpy(), best, style, where="post", label=side)
+            (line,) = axes.step(
+                trials["trial"].to_numpy(), best, style, where="post", label=legend_name(side)
+            )
             tip(line, f"{side}: {run.unit.text(trials['best_s'][-1])}")
         values = [s * run.unit.per_second for rows in known.values() for s in rows["best_s"]]
         latency_scale(axes, values)

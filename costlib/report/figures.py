@@ -21,8 +21,8 @@ from costlib.report.units import plain
 _WIDTH = 4.1
 """Inches; what fits 420 px beside a page's margins."""
 
-_LINE = 46
-"""Letters of small text that fit a figure's width."""
+_LINE, _LEGEND = 46, 60
+"""Letters of small text that fit a figure's width, however wide they are, and of common words."""
 
 _LEFT = 0.66
 """Inches left of a panel, for its ticks and what they are of."""
@@ -110,10 +110,12 @@ def finish(axes: Axes, title: str = "", columns: int = 2) -> None:
     assert isinstance(figure, Figure)
     lines = textwrap.wrap(title, _LINE)
     handles, labels = axes.get_legend_handles_labels()
-    labels = [textwrap.fill(label, _LINE // columns - 4) for label in labels]
+    labels = [textwrap.fill(label, _LEGEND // columns - 4) for label in labels]
     shown = len(handles) > 1
-    rows = [labels[start : start + columns] for start in range(0, len(labels), columns)]
-    legend_lines = sum(1 + max(label.count("\n") for label in row) for row in rows) * shown
+    rows = -(-len(labels) // columns)
+    heights = [1 + label.count("\n") for label in labels]
+    stacks = [sum(heights[start : start + rows]) for start in range(0, len(labels), rows or 1)]
+    legend_lines = max(stacks, default=0) if shown else 0
     above, below = 0.08 + _LINE_HEIGHT * len(lines), 0.44 + _LINE_HEIGHT * legend_lines
     height = figure.get_figheight() + above + below
     figure.set_figheight(height)
@@ -131,7 +133,14 @@ def finish(axes: Axes, title: str = "", columns: int = 2) -> None:
     if shown:
         place = {"loc": "lower center", "ncols": columns, "frameon": False, "fontsize": 8}
         spacing = {"labelspacing": 0.3, "borderpad": 0.1, "columnspacing": 1.2}
-        figure.legend(handles, labels, **place, **spacing)
+        legend = figure.legend(handles, labels, **place, **spacing)
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+
+
+def legend_name(name: str) -> str:
+    """Return a name as a label: matplotlib leaves out what begins with an underscore."""
+    return f" {name}" if name.startswith("_") else name
 
 
 def save_figure(figure: Figure, path: Path, dpi: int) -> None:

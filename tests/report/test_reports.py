@@ -157,6 +157,17 @@ def test_a_hundred_runs(tmp_path: Path) -> None:
     assert len(table.rows) == 20 and {row[2] for row in table.rows} == {"5"}
 
 
+def test_names_of_runs_are_texts(tmp_path: Path) -> None:
+    """Not mathematics, not markup, and not hidden from the legend."""
+    names = ("_first", "a$\\frac{$", "<b>bold</b>")
+    folders = [
+        write_run(tmp_path / name.replace("/", "-"), made_result(bundle=name)) for name in names
+    ]
+    html = render(compare(list(map(str, folders))))
+    assert "<b>" not in html and "&lt;b&gt;bold" in html
+    assert html.count("> _first<") == 2 and "a$\\frac{$</text>" in html
+
+
 def test_runs_with_nothing_in_common(tmp_path: Path) -> None:
     folders = [write_run(tmp_path / name, made_result((name,))) for name in ("a", "b")]
     page = compare(list(map(str, folders)))

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from costlib.report.compare.sides import Side, sides_of
 from costlib.report.curve import By
-from costlib.report.figures import finish, panel, plain_ticks, tip, whole_ticks
+from costlib.report.figures import finish, legend_name, panel, plain_ticks, tip, whole_ticks
 from costlib.report.found_run import FoundRun, time_before_s
 from costlib.report.page import Choice, Gallery, Picture, Section, Sentence, Table
 from costlib.report.units import Unit, counted, plain, unit_for
@@ -157,7 +157,7 @@ class RunComparison:
             places, middle, low, high = side.band(network, by)
             colour = f"C{number}"
             (line,) = axes.step(
-                places, middle * factor, where="post", color=colour, label=side.name
+                places, middle * factor, where="post", color=colour, label=legend_name(side.name)
             )
             tip(line, f"{side.name}: {self._unit.text(middle[-1])} at the end")
             if len(side.runs) > 1:
