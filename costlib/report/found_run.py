@@ -131,26 +131,27 @@ def find_run(folder: Path) -> FoundRun:
     if dataset is not None:
         check_complete(dataset)
     trials = with_progress(_measured(dataset))
-    try:
-        result = TuneResult.model_validate_json((folder / RESULT).read_bytes())
-        return FoundRun(folder, result, trials, dataset)
-    except FileNotFoundError:
-        why = "it has not come to its end"
-    except (OSError, ValidationError) as error:
-        reason = str(error).splitlines()[0]
-        why = f"its {RESULT} cannot be read ({reason}), so that only its trials are shown"
+    why = "it has not come to its end"
+    if (folder / RESULT).exists():
+        try:
+            return FoundRun(folder, read_result(folder), trials, dataset)
+        except InputError as error:
+            why = f"{error}, so that only its trials are shown"
     return FoundRun(folder, _result_so_far(folder, dataset, trials), trials, dataset, why)
 
 
 def read_result(folder: Path) -> TuneResult:
     """Read what a run came to; raise :class:`InputError` if there is no such thing."""
     try:
-        return TuneResult.model_validate_json((folder / RESULT).read_text())
+        result = TuneResult.model_validate_json((folder / RESULT).read_text())
     except FileNotFoundError:
         raise InputError(f"{folder} holds no finished run: it has no {RESULT}") from None
     except (OSError, UnicodeDecodeError, ValidationError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{folder / RESULT} cannot be read: {reason}") from None
+    if any(not 0 <= point.task < len(result.tasks) for point in result.curve):
+        raise InputError(f"{folder / RESULT} is damaged: a trial is of none of its tasks")
+    return result
 
 
 def _measured(dataset: Dataset | None) -> pl.DataFrame:

@@ -108,6 +108,13 @@ def test_a_run_without_a_result_is_shown_by_its_trials(
     assert {"curve-1", "seconds-1"} <= {picture.name for picture in page.pictures}
 
 
+def test_a_result_that_contradicts_itself(tmp_path: Path) -> None:
+    result = made_result(tasks=3)
+    folder = write_run(tmp_path / "run", result.model_copy(update={"tasks": result.tasks[:2]}))
+    page = report(str(folder))
+    assert "a trial is of none of its tasks" in str(page.verdict[0])
+
+
 def test_a_run_of_an_older_version(run: Path, tmp_path: Path) -> None:
     """It knew no titles, spreads or expectations."""
     copy = shutil.copytree(run, tmp_path / "copy")
