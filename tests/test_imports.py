@@ -45,6 +45,7 @@ ORDER = (
     "collecting",
     "metaschedule",
     "report",
+    "dashboard",
     "testing",
     "cli",
 )

@@ -12,6 +12,7 @@ from costlib import __version__
 from costlib.cli import cache, dataset
 from costlib.cli.check import check
 from costlib.cli.collect import collect, refine
+from costlib.cli.dashboard import dashboard
 from costlib.cli.generate import generate
 from costlib.cli.logs import export, import_
 from costlib.cli.machine import doctor, hardware, serve
@@ -40,7 +41,7 @@ app.add_typer(dataset.app, name="dataset")
 app.add_typer(cache.app, name="cache")
 for command in (
     doctor, hardware, tasks, check, collect, serve, import_, export, train, evaluate, models,
-    publish, generate, refine, tune, profile, report,
+    publish, generate, refine, tune, profile, report, dashboard,
 ):  # fmt: skip
     app.command(command.__name__.strip("_"))(command)
 

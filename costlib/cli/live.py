@@ -50,10 +50,11 @@ def live_tuning() -> Iterator[Callable[[TuneProgress], None]]:
 
 def _table(progress: TuneProgress) -> Table:
     table = Table(box=None)
-    for title in ("task", "weight", "trials", "best"):
-        table.add_column(title, justify="left" if title == "task" else "right")
+    table.add_column("task", overflow="fold")
+    for title in ("weight", "trials", "best"):
+        table.add_column(title, justify="right", no_wrap=True)
     if progress.best_s:
         columns = zip(progress.tasks, progress.task_trials, progress.best_s, strict=True)
         for task, trials, best_s in list(columns)[:_ROWS]:
-            table.add_row(task.name, str(task.weight), str(trials), milliseconds(best_s))
+            table.add_row(task.title, str(task.weight), str(trials), milliseconds(best_s))
     return table

@@ -41,40 +41,42 @@ def profile(
 
 
 def _print(network: NetworkProfile) -> None:
-    groups: defaultdict[tuple[str, str], list[KernelProfile]] = defaultdict(list)
+    groups: defaultdict[str, list[KernelProfile]] = defaultdict(list)
     for kernel in network.kernels:
-        groups[kernel.name, kernel.workload_id].append(kernel)
-    rows = []
-    for (name, workload_id), calls in groups.items():
-        total_s = sum(kernel.latency_s for kernel in calls)
-        rows.append(
-            (
-                total_s,
-                name,
-                workload_id[:6],
-                len(calls),
-                f"{total_s / network.network_s:.1%}",
-                milliseconds(total_s / len(calls)),
-                milliseconds(calls[0].tuned_s),
-                f"{calls[0].flops * len(calls) / total_s / 1e9:.1f}",
-                f"{calls[0].nbytes * len(calls) / total_s / 1e9:.1f}",
-            )
-        )
-    rows.sort(reverse=True)
+        groups[kernel.name].append(kernel)
+    slowest_first = sorted(groups.values(), key=_total_s, reverse=True)
+    rows = [_row(calls, network.network_s) for calls in slowest_first]
     columns = [
-        "task", "id", ">calls", ">share", ">in the network", ">as tuned", ">GFLOP/s", ">GB/s",
+        "task", ">calls", ">share", ">in the network", ">as tuned", ">GFLOP/s", ">GB/s",
     ]  # fmt: skip
-    print_table(
-        f"{network.network}: {milliseconds(network.network_s)}", columns, [r[1:] for r in rows]
-    )
+    print_table(f"{network.network}: {milliseconds(network.network_s)}", columns, rows)
     lines = {
         "kernels as tuned": network.tasks_s,
         "dispatch": network.dispatch_s,
         "slower in the network": network.unexplained_s,
         "the network": network.network_s,
     }
-    print_table("", ["", ">"], [(what, milliseconds(secs)) for what, secs in lines.items()])
+    print_table(
+        "where it goes", ["", ">"], [(what, milliseconds(secs)) for what, secs in lines.items()]
+    )
     typer.echo(
         f"the machine reads {network.memory_bytes_per_s / 1e9:.1f} GB/s; "
         f"noting the times took {network.tracing:.1%}"
+    )
+
+
+def _total_s(calls: list[KernelProfile]) -> float:
+    return sum(kernel.latency_s for kernel in calls)
+
+
+def _row(calls: list[KernelProfile], network_s: float) -> tuple[str, ...]:
+    total_s, count, first = _total_s(calls), len(calls), calls[0]
+    return (
+        first.name,
+        str(count),
+        f"{total_s / network_s:.1%}",
+        milliseconds(total_s / count),
+        milliseconds(first.tuned_s),
+        f"{first.flops * count / total_s / 1e9:.1f}",
+        f"{first.nbytes * count / total_s / 1e9:.1f}",
     )

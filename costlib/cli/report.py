@@ -8,11 +8,16 @@ from typing import Annotated
 import typer
 
 from costlib.cli.output import Json, print_result
+from costlib.errors import InputError
 
 
 def report(
-    target: Annotated[
-        str, typer.Argument(help="The folder of a run, a dataset or a bundle; or a bundle's name.")
+    targets: Annotated[
+        list[str],
+        typer.Argument(
+            help="The folder of a run, a dataset or a bundle, or a bundle's name; "
+            "several are compared."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
     against: Annotated[
@@ -24,17 +29,22 @@ def report(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write a page about a run, a dataset or a bundle that opens in any browser, offline.
+    """Write a page about runs, datasets or bundles that opens in any browser, offline.
 
     Example: `costlib report runs/bert_tiny --out bert_tiny.html`
+
+    Example: `costlib report runs/seed-0 runs/seed-1 runs/cold --out compared.html`
     """
     from costlib.places import check_writable
+    from costlib.report import compare
     from costlib.report import report as describe
     from costlib.report.page import save_page, save_pictures
 
+    if against is not None and len(targets) > 1:
+        raise InputError("--against compares one run; name all of several runs as arguments")
     for place in (out, *([] if figures is None else [figures / "curve.png"])):
         check_writable(place)
-    page = describe(target, against)
+    page = describe(targets[0], against) if len(targets) == 1 else compare(targets)
     save_page(page, out)
     pictures = save_pictures(page, figures) if figures is not None else []
     print_result({"page": out, "figures": pictures}, as_json, f"written: {out}")

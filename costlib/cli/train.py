@@ -5,13 +5,16 @@ from __future__ import annotations
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from costlib.cli.options import Events, Seed, event_file
 from costlib.cli.output import Json, print_json, print_table
 from costlib.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from costlib.report.page import Page
 
 
 def train(
@@ -56,6 +59,7 @@ def train(
     from costlib.generator.transformer import GeneratorConfig
     from costlib.hub.train import train as run
     from costlib.models.training_curve import following, listening
+    from costlib.report.events import JUDGED
 
     if generator_from is not None and generator_epochs is None:
         raise InputError("--generator-from is given: say with --generator-epochs how long to train")
@@ -65,6 +69,9 @@ def train(
             raise InputError(f"--generator-width is {generator_width}; give a multiple of 32")
         generator = GeneratorConfig(epochs=generator_epochs, width=generator_width)
     with event_file(tensorboard) as events, progress_bar("training") as bar:
+        if events is not None:
+            names = {"dataset": dataset, "model": model}
+            events.settings({**names, "seed": seed}, [f"judged/{name}" for name in JUDGED])
 
         def follow(what: str, done: int, total: int) -> None:
             bar(description=what, completed=done, total=total)
@@ -100,17 +107,23 @@ def evaluate(
     everything: Annotated[
         bool, typer.Option("--all", help="Judge on all tasks, not only those kept out of training.")
     ] = False,
+    page: Annotated[
+        Path | None, typer.Option(help="Also write a page: where it is right, and where wrong.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Show how well a bundle ranks what it was not trained on, or judge it anew on a dataset.
 
     Example: `costlib evaluate cpu-gbdt`
 
-    Example: `costlib evaluate cpu-gbdt --on my-data`
+    Example: `costlib evaluate cpu-gbdt --on my-data --page cpu-gbdt.html`
     """
     from costlib.errors import InputError
     from costlib.hub import load_pretrained
+    from costlib.places import check_writable
 
+    if page is not None:
+        check_writable(page)
     loaded = load_pretrained(bundle)
     if on is None:
         if hardware is not None or everything:
@@ -120,16 +133,30 @@ def evaluate(
             f"{len(trained_on.held_out)} tasks kept out of its training on "
             f"'{trained_on.dataset}', when it was made"
         )
+        if page is not None:
+            from costlib.report.bundle import bundle_report
+
+            _save(bundle_report(loaded), page)
         _print_metrics(bundle, loaded.manifest.metrics | {"judged_on": what}, as_json)
         return
     from costlib.data.dataset import Dataset
-    from costlib.hub.evaluate import evaluate as run
-    from costlib.hub.evaluate import judged_on
+    from costlib.hub.evaluate import examine, judged_on
 
     dataset = Dataset.open(on)
-    metrics = run(loaded, dataset, hardware_id=hardware, everything=everything)
     judged = judged_on(loaded, dataset, hardware_id=hardware, everything=everything)
-    _print_metrics(bundle, metrics.model_dump() | {"judged_on": str(judged)}, as_json)
+    found = examine(loaded, dataset, hardware_id=hardware, everything=everything)
+    if page is not None:
+        from costlib.report.evaluation import evaluation_report
+
+        _save(evaluation_report(loaded, found, judged), page)
+    _print_metrics(bundle, found.metrics.model_dump() | {"judged_on": str(judged)}, as_json)
+
+
+def _save(page: Page, file: Path) -> None:
+    from costlib.report.page import save_page
+
+    save_page(page, file)
+    typer.echo(f"written: {file}", err=True)
 
 
 def _print_metrics(title: str, metrics: dict[str, Any], as_json: bool) -> None:

@@ -89,6 +89,7 @@ def tune(
     from costlib.cli.live import live_tuning
     from costlib.places import held
     from costlib.report.curve import draw_curve
+    from costlib.report.events import TUNED
     from costlib.tuning.config import TuneConfig
     from costlib.tuning.session import check_place
     from costlib.tuning.tune import tune as run
@@ -109,6 +110,9 @@ def tune(
         event_file(tensorboard) as events,
         live_tuning() as live,
     ):
+        if events is not None:
+            names = {"networks": ", ".join(sources), "bundle": pretrained, "objective": objective}
+            events.settings({**names, "trials": trials, "seed": seed}, [TUNED])
 
         def show(progress: TuneProgress) -> None:
             live(progress)
@@ -128,7 +132,7 @@ def tune(
             fleet=fleet,
             on_progress=show,
         )
-    picture = draw_curve(result, out / "curve.png")
+    picture = draw_curve(out)
     if as_json:
         print_json(result.model_dump(mode="json") | {"picture": str(picture)})
     else:
@@ -152,7 +156,7 @@ def _print_result(result: TuneResult, picture: Path) -> None:
     tasks = [task for task in result.tasks if compiled & task.calls.keys()]
     rows = [
         (
-            task.name,
+            task.title,
             "+".join(str(calls) for calls in task.calls.values()),
             task.trials,
             milliseconds(task.latency_before_s),
@@ -164,7 +168,7 @@ def _print_result(result: TuneResult, picture: Path) -> None:
     columns = ["task", ">calls", ">trials", ">before", ">after", ">GFLOP/s"]
     names = ", ".join(network.network for network in result.networks)
     print_table(f"{names} on {result.hardware_id}", columns, rows)
-    if left := [(task.name, task.left) for task in tasks if task.left]:
+    if left := [(task.title, task.left) for task in tasks if task.left]:
         print_table("left as TVM compiles them", ["task", "why"], left)
     for network in result.networks:
         latencies = {

@@ -2,16 +2,45 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import polars as pl
 
+from costlib.arrays import Floats
 from costlib.data.completeness import check_complete
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError, InputError, UnknownNameError
 from costlib.frozen import Frozen
 from costlib.hub.bundle import Bundle
-from costlib.training.fit import evaluate_model, judge_networks
-from costlib.training.metrics import Metrics
-from costlib.training.protocol import ProtocolMetrics, most_measured_hardware
+from costlib.training.batches import Chosen, TrainingData, assemble
+from costlib.training.metrics import Metrics, evaluate_scores
+from costlib.training.protocol import (
+    ProtocolMetrics,
+    evaluate_protocol,
+    most_measured_hardware,
+    network_weights,
+)
+
+
+class Evaluation(NamedTuple):
+    """A bundle's model beside what was measured.
+
+    Attributes
+    ----------
+    metrics
+        Its figures.
+    data
+        The programs it was judged on.
+    scores
+        float64 `n`: its score of each.
+    dataset
+        What they are of: the dataset, or its held-out part.
+    """
+
+    metrics: Metrics | ProtocolMetrics
+    data: TrainingData
+    scores: Floats
+    dataset: Dataset
 
 
 def evaluate(
@@ -21,6 +50,17 @@ def evaluate(
     hardware_id: str | None = None,
     everything: bool = False,
 ) -> Metrics | ProtocolMetrics:
+    """Judge a bundle's model on tasks of a dataset; see :func:`examine`."""
+    return examine(bundle, dataset, hardware_id=hardware_id, everything=everything).metrics
+
+
+def examine(
+    bundle: Bundle,
+    dataset: Dataset,
+    *,
+    hardware_id: str | None = None,
+    everything: bool = False,
+) -> Evaluation:
     """Judge a bundle's model on tasks of a dataset that it was not trained on.
 
     Parameters
@@ -51,7 +91,7 @@ def evaluate(
         if held_out is None:
             raise InputError("a hardware is chosen for held-out networks; this judges on all of it")
     if everything:
-        return evaluate_model(bundle.model, dataset)
+        return _examined(bundle, dataset, None)
     trained = set(bundle.manifest.trained_on.trained)
     if held_out is not None:
         seen = trained & _ids(held_out, "workload_id")
@@ -60,14 +100,25 @@ def evaluate(
                 f"'{bundle.name}' was trained on {len(seen)} of the held-out tasks of "
                 f"{dataset.path}; train it again without them"
             )
-        return judge_networks(bundle.model, held_out, hardware_id)
+        chosen = hardware_id or most_measured_hardware(held_out)
+        data = assemble(held_out, hardware=[chosen], view=bundle.model.view)
+        scores = bundle.model.predict(data.batch)
+        metrics = evaluate_protocol(data, scores, network_weights(held_out))
+        return Evaluation(metrics, data, scores, held_out)
     unseen = _ids(dataset, "workload_id") - trained
     if not unseen:
         raise DatasetError(
             f"'{bundle.name}' was trained on all tasks of {dataset.path}; "
             "use another dataset, or --all to judge it on what it has seen"
         )
-    return evaluate_model(bundle.model, dataset, only=unseen)
+    return _examined(bundle, dataset, unseen)
+
+
+def _examined(bundle: Bundle, dataset: Dataset, only: Chosen) -> Evaluation:
+    data = assemble(dataset, only=only, view=bundle.model.view)
+    scores = bundle.model.predict(data.batch)
+    metrics = evaluate_scores(scores, data.latency_s, data.groups)
+    return Evaluation(metrics, data, scores, dataset)
 
 
 class Judged(Frozen):

@@ -36,6 +36,10 @@ _ARRAYS = {
 """What scoring needs of a tree: a number for each inner node, and for each leaf."""
 
 
+_GAIN = "split_gain"
+"""What each inner node gained in training; scoring does without it."""
+
+
 _Config = TypeVar("_Config", bound=BaseModel)
 
 
@@ -62,6 +66,10 @@ class TreeModel(CostModel, Generic[_Config]):
         """The trees, once there are any."""
         assert self._booster is not None, "fit or load the model first"
         return self._booster
+
+    def gains(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Return what splits by each column gained in training, float64 `columns`."""
+        return np.asarray(self.booster.feature_importance("gain"), "float64")
 
     def save(self, folder: Path) -> None:
         """See :meth:`CostModel.save`."""
@@ -179,6 +187,8 @@ def _checked_tree(fields: dict[str, str], columns: int) -> str:
         raise ValueError("a tree whose nodes do not hang together")
     lines = [f"num_leaves={leaves}", "num_cat=0"]
     lines += [f"{name}={fields.get(name, '')}" for name in _ARRAYS]
+    if len(_numbers(fields.get(_GAIN, ""), "float64")) == leaves - 1:
+        lines.append(f"{_GAIN}={fields.get(_GAIN, '')}")
     return "\n".join([*lines, "is_linear=0", "shrinkage=1", "", ""])
 
 

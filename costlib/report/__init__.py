@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,18 +31,38 @@ def report(target: str, against: Path | None = None) -> Page:
         It is none of them, or it is damaged.
     """
     folder = Path(target)
-    if against is not None and not (folder / "trials").is_dir():
-        raise InputError(f"{target} is not a run, which alone can be compared with another")
-    if (folder / "dataset.json").is_file():
-        from costlib.report.coverage import dataset_report
+    if is_dataset(folder) and against is None:
+        from costlib.report.dataset import dataset_report
 
         dataset = Dataset.open(folder)
         check_complete(dataset)
         return dataset_report(dataset)
-    if (folder / "trials").is_dir():
+    from costlib.report.found_run import is_run
+
+    if is_run(folder):
         from costlib.report.run import run_report
 
         return run_report(folder, against)
+    if against is not None:
+        raise InputError(f"{target} is not a run, which alone can be compared with another")
     from costlib.report.bundle import bundle_report
 
     return bundle_report(load_pretrained(target))
+
+
+def is_dataset(folder: Path) -> bool:
+    """Whether a folder is a dataset's."""
+    return (folder / "dataset.json").is_file()
+
+
+def compare(targets: Sequence[str]) -> Page:
+    """Compare any number of runs, of datasets, and of bundles.
+
+    Raises
+    ------
+    CostlibError
+        One is none of them, or damaged.
+    """
+    from costlib.report.compare import comparison_report
+
+    return comparison_report(targets)

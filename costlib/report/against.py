@@ -6,28 +6,37 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
-from matplotlib.figure import Figure
 
 from costlib.data.dataset import Dataset
 from costlib.errors import InputError
 from costlib.logs.importers import import_logs
-from costlib.report.figures import legend_below, task_panels
-from costlib.report.page import Picture, Section, Table
-from costlib.report.trials import with_progress
+from costlib.report.figures import (
+    finish,
+    latency_scale,
+    legend_name,
+    panel,
+    tip,
+    whole_ticks,
+)
+from costlib.report.found_run import FoundRun, anchor
+from costlib.report.page import Gallery, Link, Picture, Section, Table
+from costlib.report.progress import with_progress
 from costlib.scratch import ScratchFolder
 from costlib.tuning.result import TaskResult
 from costlib.tuning.trials import TRIALS
 
+_PICTURES = 12
 
-def comparison(trials: pl.DataFrame, tasks: Sequence[TaskResult], against: Path) -> Section:
+_COLUMNS = ("task", ">trials", ">best", ">trials there", ">best there", ">trials to reach that")
+
+
+def comparison(run: FoundRun, against: Path) -> Section:
     """Compare a run with another one, task by task.
 
     Parameters
     ----------
-    trials
-        See :func:`costlib.report.trials.with_progress`.
-    tasks
-        The run's, the most important first.
+    run
+        The run.
     against
         The folder of another run, or the work directory or database of MetaSchedule.
 
@@ -37,21 +46,22 @@ def comparison(trials: pl.DataFrame, tasks: Sequence[TaskResult], against: Path)
         It is neither, or has none of these tasks.
     """
     other = _trials_of(against)
-    shared = [task for task in tasks if task.trials and _of(other, task)["best_s"].count()]
+    theirs = {
+        task.workload_id: other.filter(workload_id=task.workload_id) for task in run.result.tasks
+    }
+    shared = [t for t in run.tasks if t.trials and theirs[t.workload_id]["best_s"].count()]
     if not shared:
         raise InputError(f"{against} has measured none of this run's tasks")
     text = (
         f"The same tasks in {against.name}. How fast the two machines were at the time is not "
         "compared; a fair race takes turns on one machine."
     )
-    columns = ("task", ">trials", ">best", ">trials there", ">best there", ">trials to reach that")
+    pictures = _pictures(run, theirs, shared, against.name)
+    rows = [_row(run, task, theirs[task.workload_id]) for task in shared]
     return Section(
         f"Beside {against.name}",
         text,
-        [
-            Picture("against", "best latency by trials", _figure(trials, other, shared, against)),
-            Table(columns, [_row(task, _of(trials, task), _of(other, task)) for task in shared]),
-        ],
+        [Table(_COLUMNS, rows), *([Gallery(pictures)] if pictures else [])],
     )
 
 
@@ -65,36 +75,41 @@ def _trials_of(against: Path) -> pl.DataFrame:
         return with_progress(Dataset.open(folder / "imported").scan().collect())
 
 
-def _of(trials: pl.DataFrame, task: TaskResult) -> pl.DataFrame:
-    return trials.filter(workload_id=task.workload_id)
-
-
-def _row(task: TaskResult, ours: pl.DataFrame, theirs: pl.DataFrame) -> list[str]:
+def _row(run: FoundRun, task: TaskResult, theirs: pl.DataFrame) -> list[object]:
+    ours = run.of(task)
     (goal_s,) = theirs["best_s"].tail(1)
     reached = ours.filter(pl.col("best_s") <= goal_s)["trial"].min()
     return [
-        task.name,
+        Link(run.titles[task.workload_id], f"#{anchor(task)}"),
         str(len(ours)),
-        _us(*ours["best_s"].tail(1)),
+        run.unit.text(ours["best_s"].tail(1).item()),
         str(len(theirs)),
-        _us(goal_s),
+        run.unit.text(goal_s),
         "not reached" if reached is None else str(reached),
     ]
 
 
-def _us(seconds: object) -> str:
-    return f"{seconds * 1e6:.1f} µs" if isinstance(seconds, float) else "-"
-
-
-def _figure(
-    ours: pl.DataFrame, theirs: pl.DataFrame, tasks: Sequence[TaskResult], against: Path
-) -> Figure:
-    figure, panels = task_panels(tasks)
-    for task, axes in panels:
-        for label, trials, style in (("this run", ours, "-"), (against.name, theirs, "--")):
-            known = _of(trials, task).drop_nulls("best_s")
-            best_us = known["best_s"].to_numpy() * 1e6
-            axes.step(known["trial"].to_numpy(), best_us, style, where="post", label=label)
-        axes.set_ylabel("best, µs")
-    legend_below(figure, 2)
-    return figure
+def _pictures(
+    run: FoundRun, theirs: dict[str, pl.DataFrame], tasks: Sequence[TaskResult], name: str
+) -> list[Picture]:
+    pictures = []
+    for task in tasks[:_PICTURES]:
+        sides = {"this run": run.of(task), name: theirs[task.workload_id]}
+        known = {side: trials.drop_nulls("best_s") for side, trials in sides.items()}
+        if max(map(len, known.values())) < 2:
+            continue
+        figure, axes = panel()
+        for (side, trials), style in zip(known.items(), ("-", "--"), strict=True):
+            best = trials["best_s"].to_numpy() * run.unit.per_second
+            (line,) = axes.step(
+                trials["trial"].to_numpy(), best, style, where="post", label=legend_name(side)
+            )
+            tip(line, f"{side}: {run.unit.text(trials['best_s'][-1])}")
+        values = [s * run.unit.per_second for rows in known.values() for s in rows["best_s"]]
+        latency_scale(axes, values)
+        whole_ticks(axes.xaxis)
+        axes.set(xlabel="trial of this task", ylabel=f"best latency ({run.unit.name})")
+        finish(axes, run.titles[task.workload_id])
+        place = f"against-{anchor(task)}"
+        pictures.append(Picture(place, "best latency by trials", figure))
+    return pictures

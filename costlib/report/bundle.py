@@ -1,4 +1,4 @@
-"""The report of a bundle."""
+"""The page of a bundle, from what is noted in it."""
 
 from __future__ import annotations
 
@@ -7,48 +7,31 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from costlib.hub.bundle import Bundle
-from costlib.report.figures import legend_below, panels
-from costlib.report.page import Page, Picture, Section, Table
-
-_FIGURES = ("top1", "top5", "top10", "pairwise_accuracy", "rank_correlation")
-_NAMES = ("top-1", "top-5", "top-10", "pairs in order", "rank correlation")
+from costlib.report.figures import finish, panel, plain_ticks, tip
+from costlib.report.importance import importance_section
+from costlib.report.page import Gallery, Page, Part, Picture, Section, Sentence, Table
+from costlib.report.ranking import (
+    EXPLAINED,
+    calibration_figure,
+    figure_text,
+    ranking_figure,
+    ranking_table,
+)
+from costlib.report.units import counted, plain
 
 
 def bundle_report(bundle: Bundle) -> Page:
     """Describe a bundle: what it was trained on and how well it ranks what it has not seen."""
     manifest, metrics = bundle.manifest, bundle.manifest.metrics
     data = manifest.trained_on
-    parts = {"all": metrics, **metrics.get("networks", {})}
-    models = {manifest.model_kind: metrics}
-    if "draft" in metrics:
-        models[f"{manifest.draft_kind}, a first look"] = metrics["draft"]
-    ranking = Picture("ranking", "top-1 and top-5 of each network", _ranking_figure(parts))
     sections = [
-        Section(
-            "How well it ranks",
-            f"Judged on {len(data.held_out)} tasks that it was not trained on. Top-k is the "
-            "share of a task's best throughput that the best of the first k programs reaches. "
-            "In brackets: where it lies with 95 % confidence, were other tasks drawn.",
-            [_figures("model", models), ranking, _figures("network", parts)],
-        )
+        _ranking(bundle),
+        calibration_section(metrics.get("calibration", {})),
+        importance_section(bundle.model),
+        _learning(metrics.get("curves", {})),
     ]
-    if metrics.get("calibration", {}).get("expected"):
-        figure = _calibration_figure(metrics["calibration"])
-        text = (
-            "Of two programs of a task, the one with the higher score should be the faster one as "
-            "often as the distance of their scores says; each point is a tenth of all pairs."
-        )
-        picture = Picture("calibration", "Expected and observed share of right pairs", figure)
-        sections.append(Section("How sure it may be", text, [picture]))
-    if metrics.get("curves"):
-        picture = Picture("learning", "How the models learnt", _curves_figure(metrics["curves"]))
-        text = (
-            "Ranking figures are of tasks that were not trained on, after so many trees; losses "
-            "are of what is learnt from, after so many steps."
-        )
-        sections.append(Section("How it learnt", text, [picture]))
     if "directions" in metrics:
-        rows = [[k.replace("_", " "), _text(v)] for k, v in metrics["directions"].items()]
+        rows = [[k.replace("_", " "), figure_text(v)] for k, v in metrics["directions"].items()]
         text = "Which change of a program pays most, against MetaSchedule's fixed probabilities."
         sections.append(Section("Mutation directions", text, [Table(("figure", ">value"), rows)]))
     if bundle.priors is not None:
@@ -72,59 +55,113 @@ def bundle_report(bundle: Bundle) -> Page:
             ("features", manifest.feature_version),
             ("made", manifest.created[:10]),
         ],
-        sections=sections,
+        sections=[section for section in sections if section is not None],
+        verdict=ranking_sentences(metrics),
     )
 
 
-def _figures(what: str, judged: dict[str, dict[str, Any]]) -> Table:
-    columns = (what, ">tasks", *(f">{name}" for name in _NAMES))
-    rows = [
-        [name, m.get("tasks"), *(_with_interval(m, figure) for figure in _FIGURES)]
-        for name, m in judged.items()
+def ranking_sentences(metrics: dict[str, Any]) -> list[Sentence]:
+    """Say how good a model's first choices are, against random ones, and how sure that is."""
+    if "top1" not in metrics:
+        return [["It was not judged when it was made."]]
+    bounds = metrics.get("top1_interval")
+    sure = f" ({figure_text(bounds[0])} to {figure_text(bounds[1])})" if bounds else ""
+    sentences: list[Sentence] = [
+        [
+            f"The program that it ranks first reaches {figure_text(metrics['top1'])}{sure} of the "
+            f"best throughput; a random one reaches {figure_text(metrics['random_top1'])}."
+        ],
+        [
+            f"The best of its first five reaches {figure_text(metrics['top5'])}; of five random "
+            f"ones, {figure_text(metrics['random_top5'])}."
+        ],
+        [
+            f"It puts {100 * metrics['pairwise_accuracy']:.0f} % of the pairs of a task's programs "
+            f"in order; guessing, 50 %. It was judged on {counted(metrics['tasks'], 'task')} with "
+            f"{counted(metrics['programs'], 'program')}."
+        ],
     ]
-    return Table(columns, rows)
+    networks = {name: one["top1"] for name, one in metrics.get("networks", {}).items()}
+    if len(networks) > 1:
+        worst, *_, best = sorted(networks, key=networks.__getitem__)
+        sentences.append(
+            [
+                f"It is best at {best} ({figure_text(networks[best])}) and worst at {worst} "
+                f"({figure_text(networks[worst])})."
+            ]
+        )
+    return sentences
 
 
-def _with_interval(metrics: dict[str, Any], figure: str) -> str:
-    text = _text(metrics.get(figure))
-    interval = metrics.get(f"{figure}_interval")
-    return f"{text} ({_text(interval[0])} to {_text(interval[1])})" if interval else text
+def _ranking(bundle: Bundle) -> Section:
+    manifest, metrics = bundle.manifest, bundle.manifest.metrics
+    models = {manifest.model_kind: metrics}
+    if "draft" in metrics:
+        models[f"{manifest.draft_kind}, a first look"] = metrics["draft"]
+    held_out = counted(len(manifest.trained_on.held_out), "task")
+    text = f"Judged on {held_out} that it was not trained on. {EXPLAINED}"
+    parts = [ranking_table("model", models), *ranking_parts(metrics)]
+    return Section("How well it ranks", text, parts)
 
 
-def _text(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.3f}"
-    return "-" if value is None else str(value)
+def ranking_parts(metrics: dict[str, Any]) -> list[Part]:
+    """Return the pictures and the table of a model's figures, network by network."""
+    parts = {"all": metrics, **metrics.get("networks", {})}
+    table = ranking_table("network", parts)
+    if len(parts) == 1 or "random_top1" not in metrics:
+        return [table]
+    pictures = [
+        Picture(f"ranking-top{k}", f"top-{k} of each network", ranking_figure(parts, k))
+        for k in (1, 5)
+    ]
+    return [Gallery(pictures), table]
 
 
-def _ranking_figure(parts: dict[str, dict[str, Any]]) -> Figure:
-    """Draw top-1 and top-5 beside what a random choice reaches."""
-    figure, both = panels(2, 2, 4, 0.9 + 0.5 * len(parts), sharey=True)
-    for axes, name, title in zip(both, _FIGURES[:2], _NAMES[:2], strict=True):
-        places = range(len(parts))
-        axes.barh(places, [part[name] for part in parts.values()], label="model")
-        random = [part[f"random_{name}"] for part in parts.values()]
-        axes.plot(random, places, "|", ms=14, mew=2, color="tab:orange", label="random choice")
-        axes.set_yticks(places, list(parts))
-        axes.set(title=title, xlim=(0, 1))
-    both[0].invert_yaxis()
-    legend_below(figure, 2)
-    return figure
+def calibration_section(calibration: dict[str, Any]) -> Section | None:
+    """Say whether a model is as sure as it is right; ``None`` where that is not known."""
+    expected, observed = calibration.get("expected", ()), calibration.get("observed", ())
+    if not expected:
+        return None
+    text = (
+        "Of two programs of a task, the one with the higher score should be the faster one as "
+        "often as the distance of their scores says; each point is a tenth of all pairs."
+    )
+    if len(expected) == 1:
+        text += f" Expected: {plain(expected[0])}; right: {plain(observed[0])}."
+        return Section("How sure it may be", text)
+    figure = calibration_figure(list(expected), list(observed))
+    picture = Picture("calibration", "Expected and observed share of right pairs", figure)
+    return Section("How sure it may be", text, [picture])
 
 
-def _calibration_figure(calibration: dict[str, Any]) -> Figure:
-    figure, (axes,) = panels(1, 1, 4.5, 4)
-    axes.plot([0.5, 1], [0.5, 1], "--", color="tab:gray", lw=1, label="as sure as right")
-    axes.plot(calibration["expected"], calibration["observed"], "o-", label="model")
-    axes.set(xlabel="expected share of right pairs", ylabel="observed", xlim=(0.48, 1.02))
-    axes.legend(frameon=False)
-    return figure
+def _learning(curves: dict[str, list[tuple[int, float]]]) -> Section | None:
+    if not curves:
+        return None
+    text = (
+        "Ranking figures are of tasks that were not trained on, after so many trees; losses are of "
+        "what is learnt from, after so many steps."
+    )
+    pictures = [
+        Picture(f"learning-{number}", f"{name} by steps", _curve_figure(name, curves[name]))
+        for number, name in enumerate(sorted(curves), start=1)
+        if len(curves[name]) > 1
+    ]
+    rows = [[_named(name), plain(float(curves[name][-1][1]))] for name in sorted(curves)]
+    parts: list[Part] = [Gallery(pictures)] if pictures else []
+    return Section("How it learnt", text, [*parts, Table(("figure", ">in the end"), rows)])
 
 
-def _curves_figure(curves: dict[str, list[tuple[int, float]]]) -> Figure:
-    """Draw each curve in a panel of its own."""
-    figure, each = panels(len(curves), 2, 4, 2.2)
-    for axes, (name, points) in zip(each, sorted(curves.items()), strict=True):
-        axes.plot(*zip(*points, strict=True), marker="." if len(points) < 20 else "")
-        axes.set_title(name.replace("_", " "))
+def _named(curve: str) -> str:
+    return curve.replace("_", " ")
+
+
+def _curve_figure(name: str, points: list[tuple[int, float]]) -> Figure:
+    figure, axes = panel(1.6)
+    steps, values = zip(*points, strict=True)
+    (line,) = axes.plot(steps, values, "o-", ms=2.5, lw=1)
+    tip(line, *(f"{step:,}: {plain(float(value))}" for step, value in points))
+    axes.set(xlabel="steps")
+    plain_ticks(axes.xaxis)
+    plain_ticks(axes.yaxis)
+    finish(axes, _named(name))
     return figure

@@ -1,7 +1,8 @@
-"""What a dataset covers: its picture and its page."""
+"""What a dataset covers, as one picture."""
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +15,17 @@ from matplotlib.ticker import MaxNLocator
 
 from costlib.data import coverage
 from costlib.data.dataset import Dataset
-from costlib.data.summary import summarize
 from costlib.errors import InputError
 from costlib.places import check_writable
-from costlib.report.figures import save_figure, shortened
-from costlib.report.page import Page, Picture, Section, Table
+from costlib.report.figures import save_figure
 
 _MOST_OPERATORS = 20
 """Operators with a bar of their own."""
 
 _LABEL_LENGTH = 34
+
+_TITLES = ("programs per task", "spread of latency", "", "best so far")
+"""Of all panels but the first; that of the failures counts them."""
 
 
 def draw_coverage(dataset: Dataset, path: Path) -> Path:
@@ -60,10 +62,14 @@ def coverage_figure(dataset: Dataset) -> Figure:
     panels = [figure.add_subplot(grid[:, 0])]
     panels += [figure.add_subplot(grid[row, column]) for row in (0, 1) for column in (1, 2)]
     _draw_operators(panels[0], operators)
-    _draw_programs(panels[1], coverage.programs_per_task(dataset))
-    _draw_slowness(panels[2], coverage.slowness(dataset))
+    draw_programs(panels[1], coverage.programs_per_task(dataset))
+    draw_slowness(panels[2], coverage.slowness(dataset))
     _draw_failures(panels[3], coverage.failures(dataset), int(operators["programs"].sum()))
-    _draw_best_so_far(panels[4], coverage.best_so_far(dataset))
+    draw_best_so_far(panels[4], coverage.best_so_far(dataset))
+    for axes, title in zip(panels[1:], _TITLES, strict=True):
+        if title:
+            axes.set_title(title)
+    panels[4].legend(frameon=False, loc="lower right", fontsize=8)
     for panel in panels:
         panel.spines[["top", "right"]].set_visible(False)
         panel.title.set_fontsize(11)
@@ -77,7 +83,7 @@ def coverage_figure(dataset: Dataset) -> Figure:
 
 def _draw_operators(axes: Axes, operators: pl.DataFrame) -> None:
     shown = operators.head(_MOST_OPERATORS)
-    labels = [shortened(name, _LABEL_LENGTH) for name in shown["operator"]]
+    labels = [textwrap.fill(name, _LABEL_LENGTH) for name in shown["operator"]]
     counts = shown["tasks"].to_list()
     if len(operators) > _MOST_OPERATORS:
         labels.append(f"{len(operators) - _MOST_OPERATORS} others")
@@ -93,22 +99,25 @@ def _draw_bars(axes: Axes, labels: list[str], counts: list[int], **style: Any) -
     axes.invert_yaxis()
 
 
-def _draw_programs(axes: Axes, counts: pl.Series) -> None:
+def draw_programs(axes: Axes, counts: pl.Series) -> None:
+    """Draw how many tasks have how many programs."""
     most = int(counts.max() or 1)  # type: ignore[arg-type]
     width = -(-most // 30)
     axes.hist(counts.to_numpy(), bins=np.arange(0.5, most + width + 0.5, width).tolist())
-    axes.set(title="programs per task", xlabel="programs of a task on one hardware", ylabel="tasks")
+    axes.set(xlabel="programs of a task on one hardware", ylabel="tasks")
     axes.set_xlim(left=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def _draw_slowness(axes: Axes, ratios: pl.Series) -> None:
+def draw_slowness(axes: Axes, ratios: pl.Series) -> None:
+    """Draw how many programs take how many times as long as the best of their task."""
     values = ratios.to_numpy()
     largest = max(10.0, float(values.max(initial=1.0)))
     axes.hist(values, bins=np.geomspace(1, largest, 40).tolist())
-    axes.set(title="spread of latency", xlabel="latency / best of the task", ylabel="programs")
+    axes.set(xlabel="latency / best of the task", ylabel="programs")
     axes.set_xscale("log")
-    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.minorticks_off()
 
 
 def _draw_failures(axes: Axes, failures: pl.DataFrame, programs: int) -> None:
@@ -125,72 +134,15 @@ def _draw_failures(axes: Axes, failures: pl.DataFrame, programs: int) -> None:
     axes.set(xlabel="programs")
 
 
-def _draw_best_so_far(axes: Axes, shares: pl.DataFrame) -> None:
+def draw_best_so_far(axes: Axes, shares: pl.DataFrame) -> None:
+    """Draw how close to a task's best one is after its first programs."""
     count, low, high, mean = (
         shares[name].to_numpy() for name in ("programs", "low", "high", "mean")
     )
     axes.fill_between(count, low, high, alpha=0.25, lw=0, label="10 % to 90 % of the tasks")
     axes.plot(count, mean, marker="." if len(count) < 3 else None, label="mean")
     axes.set(
-        title="best so far",
         xlabel="programs of a task, as measured",
         ylabel="best of the task / best so far",
         ylim=(0, 1.03),
     )
-    axes.legend(frameon=False, loc="lower right", fontsize=8)
-
-
-def dataset_report(dataset: Dataset) -> Page:
-    """Describe what a dataset covers.
-
-    Raises
-    ------
-    InputError
-        It holds no measurements.
-    """
-    summary = summarize(dataset)
-    figure = coverage_figure(dataset)
-    operators = coverage.by_operator(dataset)
-    return Page(
-        title=f"Dataset {dataset.path.resolve().name}",
-        text="Held-out tasks are counted apart and are in no table or picture.",
-        facts=[
-            ("measurements", f"{summary.measurements:,}"),
-            ("tasks", f"{summary.tasks:,}"),
-            ("programs", f"{summary.programs:,}"),
-            ("hardware", str(len(summary.hardware))),
-            ("held-out measurements", f"{summary.heldout_measurements:,}"),
-            ("programs mutated", f"{summary.mutation_parents:,}"),
-        ],
-        sections=[
-            Section("Coverage", parts=[Picture("coverage", "what the dataset covers", figure)]),
-            Section("Hardware", parts=[Table(_HARDWARE, coverage.by_hardware(dataset).rows())]),
-            Section(
-                "Operators",
-                "Latencies are of the best program of a task; the ratio is the median of all "
-                "programs' latencies to the best of their task.",
-                [Table(_OPERATORS, [_operator_row(row) for row in operators.to_dicts()])],
-            ),
-            Section(
-                "Networks",
-                parts=[Table(("network", ">tasks"), list(summary.tasks_by_network.items()))],
-            ),
-            Section("Failures", parts=[Table(_FAILURES, coverage.failures(dataset).rows())]),
-        ],
-    )
-
-
-_HARDWARE = ("hardware", ">programs", ">failed", ">tasks", "from", "to")
-_OPERATORS = ("operator", ">tasks", ">programs", ">failed", ">fastest", ">slowest", ">median ratio")
-_FAILURES = ("status", ">programs", "most frequent error")
-
-
-def _operator_row(row: dict[str, Any]) -> list[str]:
-    counts = [str(row[name]) for name in ("tasks", "programs", "failed")]
-    ratio = row["median_ratio"]
-    latencies = [_us(row["best_s"]), _us(row["worst_s"])]
-    return [row["operator"], *counts, *latencies, "-" if ratio is None else f"{ratio:.2f}"]
-
-
-def _us(seconds: float | None) -> str:
-    return "-" if seconds is None else f"{seconds * 1e6:,.1f} µs"

@@ -1,57 +1,146 @@
-"""Figures in the style of the reports."""
+"""Figures in the style of the pages: as wide as a phone, so that a page need not shrink them."""
 
 from __future__ import annotations
 
 import io
+import json
+import math
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from costlib.files import write_file
-from costlib.tuning.result import TaskResult
+from costlib.report.units import plain
 
-_TASKS = 12
-"""Tasks with a panel of their own."""
+_WIDTH = 4.1
+"""Inches; what fits 420 px beside a page's margins."""
 
+_LINE, _LEGEND = 46, 60
+"""Letters of small text that fit a figure's width, however wide they are, and of common words."""
 
-def panels(
-    count: int, columns: int, width: float, height: float, *, sharey: bool = False
-) -> tuple[Figure, list[Axes]]:
-    """Return a figure of panels, so many beside one another, each of so many inches."""
-    rows = max(1, -(-count // columns))
-    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
-    every = figure.subplots(rows, columns, squeeze=False, sharey=sharey).ravel()
-    for axes in every:
-        axes.spines[["top", "right"]].set_visible(False)
-    for axes in every[count:]:
-        axes.set_axis_off()
-    return figure, list(every[:count])
+_LEFT = 0.66
+"""Inches left of a panel, for its ticks and what they are of."""
 
+_RIGHT = 0.26
 
-def task_panels(tasks: Sequence[TaskResult]) -> tuple[Figure, list[tuple[TaskResult, Axes]]]:
-    """Return a figure with panels for the latencies of the first tasks, trial by trial."""
-    shown = tasks[:_TASKS]
-    figure, each = panels(len(shown), min(3, max(len(shown), 1)), 3.2, 2.6)
-    pairs = list(zip(shown, each, strict=True))
-    for task, axes in pairs:
-        axes.set_title(shortened(task.name, 36), fontsize=8)
-        axes.set(xlabel="trial", yscale="log")
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.tick_params(labelsize=7, which="both")
-    return figure, pairs
+_LINE_HEIGHT = 0.165
+"""Inches of a line of small text."""
+
+TIPS = "tips:"
+"""How the id of what says something at the mouse begins; a JSON list of texts follows."""
 
 
-def legend_below(figure: Figure, columns: int) -> None:
-    """Explain below a figure what its panels show, each thing once."""
-    handles = {}
-    for axes in figure.axes:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles[label] = handle
-    if handles:
-        place = {"loc": "outside lower center", "ncols": columns, "frameon": False}
-        figure.legend(list(handles.values()), list(handles), **place)
+def panel(height: float = 1.9) -> tuple[Figure, Axes]:
+    """Return a figure with one panel, of so many inches in height; :func:`finish` frames it."""
+    figure = Figure(figsize=(_WIDTH, height))
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8)
+    axes.xaxis.label.set_fontsize(8)
+    axes.yaxis.label.set_fontsize(8)
+    axes.grid(alpha=0.25, lw=0.5)
+    axes.set_axisbelow(True)
+    return figure, axes
+
+
+def tip(artist: Any, *texts: str) -> None:
+    """Say what a page shows while the mouse is on something: on all of it, or on each point."""
+    artist.set_gid(TIPS + json.dumps(texts))
+
+
+def whole_ticks(axis: Axis) -> None:
+    """Put ticks at whole numbers only."""
+    axis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
+    axis.set_major_formatter(_PLAIN)
+
+
+def latency_scale(axes: Axes, values: Sequence[float]) -> None:
+    """Scale the vertical axis for positive values: by their logarithm where they lie far apart."""
+    lowest, highest = min(values), max(values)
+    axes.yaxis.set_major_formatter(_PLAIN)
+    if highest < 4 * lowest:
+        space = 0.08 * (highest - lowest) or 0.1 * highest
+        axes.set_ylim(max(0.0, lowest - space), highest + space)
+        axes.yaxis.set_major_locator(MaxNLocator(5))
+        return
+    axes.set_yscale("log")
+    axes.set_ylim(lowest / 1.15, highest * 1.15)
+    axes.yaxis.set_major_locator(FixedLocator(_round_values(lowest, highest)))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(_PLAIN)
+
+
+def _round_values(lowest: float, highest: float) -> list[float]:
+    """Of 1, 2, 5, 10, and so on those within a range; only 1, 10, 100 where there are many."""
+    powers = range(math.floor(math.log10(lowest)), math.ceil(math.log10(highest)) + 1)
+    steps = (1, 2, 5) if highest < 300 * lowest else (1,)
+    values = [step * 10.0**power for power in powers for step in steps]
+    return [value for value in values if lowest / 1.15 <= value <= highest * 1.15]
+
+
+def _tick_text(value: float, _: int | None = None) -> str:
+    if value == 0 or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    text = plain(value)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+_PLAIN = FuncFormatter(_tick_text)
+
+
+def plain_ticks(axis: Axis) -> None:
+    """Write ticks as plain numbers."""
+    axis.set_major_locator(MaxNLocator(5))
+    axis.set_major_formatter(_PLAIN)
+
+
+def finish(axes: Axes, title: str = "", columns: int = 2) -> None:
+    """Write a panel's title above it, and below it what each colour is, if there are several.
+
+    Both take as many lines as they need; the figure grows by them. (Matplotlib's layout engines
+    find margins by drawing twice, which is most of the time a page takes.)
+    """
+    figure = axes.figure
+    assert isinstance(figure, Figure)
+    lines = textwrap.wrap(title, _LINE)
+    handles, labels = axes.get_legend_handles_labels()
+    labels = [textwrap.fill(label, _LEGEND // columns - 4) for label in labels]
+    shown = len(handles) > 1
+    rows = -(-len(labels) // columns)
+    heights = [1 + label.count("\n") for label in labels]
+    stacks = [sum(heights[start : start + rows]) for start in range(0, len(labels), rows or 1)]
+    legend_lines = max(stacks, default=0) if shown else 0
+    above, below = 0.08 + _LINE_HEIGHT * len(lines), 0.44 + _LINE_HEIGHT * legend_lines
+    height = figure.get_figheight() + above + below
+    figure.set_figheight(height)
+    figure.subplots_adjust(
+        left=_LEFT / _WIDTH,
+        right=1 - _RIGHT / _WIDTH,
+        top=1 - above / height,
+        bottom=below / height,
+    )
+    width = _WIDTH - _LEFT - _RIGHT
+    axes.yaxis.set_label_coords((0.17 - _LEFT) / width, 0.5)
+    axes.set_title(
+        "\n".join(lines), fontsize=8, loc="left", parse_math=False, x=(0.03 - _LEFT) / width
+    )
+    if shown:
+        place = {"loc": "lower center", "ncols": columns, "frameon": False, "fontsize": 8}
+        spacing = {"labelspacing": 0.3, "borderpad": 0.1, "columnspacing": 1.2}
+        legend = figure.legend(handles, labels, **place, **spacing)
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+
+
+def legend_name(name: str) -> str:
+    """Return a name as a label: matplotlib leaves out what begins with an underscore."""
+    return f" {name}" if name.startswith("_") else name
 
 
 def save_figure(figure: Figure, path: Path, dpi: int) -> None:
@@ -65,8 +154,3 @@ def save_figure(figure: Figure, path: Path, dpi: int) -> None:
     picture = io.BytesIO()
     figure.savefig(picture, format=path.suffix.removeprefix("."), dpi=dpi)
     write_file(path, picture.getbuffer())
-
-
-def shortened(name: str, length: int) -> str:
-    """Cut a long name."""
-    return name if len(name) <= length else f"{name[: length - 1]}…"

@@ -55,9 +55,9 @@ def _draw(axes: Axes, profile: NetworkProfile) -> None:
         if kernel.latency_s > _NAMED_SHARE * total_s:
             lane, start_s = divmod(begin_s, lane_s)
             middle_s = min(start_s + kernel.latency_s / 2, lane_s)
-            axes.text(
-                middle_s * 1e3, lane, kernel.name, rotation=90, ha="center", va="center", fontsize=6
-            )
+            operator = kernel.name.partition(" ")[0]
+            style = {"rotation": 90, "ha": "center", "va": "center", "fontsize": 6}
+            axes.text(middle_s * 1e3, lane, operator, **style)
         begin_s += kernel.latency_s
     axes.set_title(f"{profile.network}: {profile.network_s * 1e3:.3g} ms a call", fontsize=9)
     axes.set(xlim=(0, lane_s * 1e3), ylim=(_LANES - 0.5, -0.5), xlabel="ms, row after row")

@@ -14,7 +14,7 @@ from costlib.models import model_class, training_curve
 from costlib.models.base import CostModel
 from costlib.models.baselines.neural import NeuralModel
 from costlib.models.gbdt import GbdtModel
-from costlib.training.batches import Chosen, Progress, TrainingData, assemble, measured_rows
+from costlib.training.batches import Chosen, Progress, assemble, measured_rows
 from costlib.training.cluster import fit_on_cluster
 from costlib.training.metrics import Calibration, Metrics, calibrate_pairs, evaluate_scores
 from costlib.training.protocol import (
@@ -160,25 +160,3 @@ def _fit(
     if isinstance(model, NeuralModel):
         return fit_in_ranks(cluster, dataset, model, only=only, hardware=hardware, seed=seed)
     raise InputError(f"'{kind}' cannot be trained on a cluster; 'gbdt' and 'mlp' can")
-
-
-def judge_networks(
-    model: CostModel, held_out: Dataset, hardware_id: str | None = None
-) -> ProtocolMetrics:
-    """Judge a model on the networks of a dataset, by the protocol.
-
-    That is on one hardware, the one with the most measurements if none is given.
-    """
-    hardware_id = hardware_id or most_measured_hardware(held_out)
-    data = assemble(held_out, hardware=[hardware_id], view=model.view)
-    return evaluate_protocol(data, model.predict(data.batch), network_weights(held_out))
-
-
-def judge(model: CostModel, data: TrainingData) -> Metrics:
-    """Compare a model's scores with what was measured."""
-    return evaluate_scores(model.predict(data.batch), data.latency_s, data.groups)
-
-
-def evaluate_model(model: CostModel, dataset: Dataset, *, only: Chosen = None) -> Metrics:
-    """Judge a model on a dataset, or on some of its workloads."""
-    return judge(model, assemble(dataset, only=only, view=model.view))

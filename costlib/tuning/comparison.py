@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from pydantic import Field
 
 from costlib.arrays import save_arrays
 from costlib.errors import MeasureError
@@ -37,6 +38,9 @@ class Comparison(Frozen):
         network that did not come from PyTorch, or
         runs on another machine): each turn's fastest call, medians over the turns that were
         disturbed least.
+    spread_s
+        Seconds of the fastest and the slowest of those turns, by ``"untuned"``, ``"tuned"`` and
+        ``"PyTorch"``; empty in results of older versions.
     doubtful
         Those of ``"untuned"``, ``"tuned"`` and ``"PyTorch"`` whose turns did not agree.
     original
@@ -50,6 +54,7 @@ class Comparison(Frozen):
     latency_before_s: float
     latency_after_s: float
     pytorch_latency_s: float | None
+    spread_s: dict[str, tuple[float, float]] = Field(default_factory=dict)
     doubtful: tuple[str, ...] = ()
     original: str = "PyTorch"
     outputs: tuple[OutputAgreement, ...] = ()
@@ -106,14 +111,15 @@ def compare(
                     pytorch.append(Contestant(patient.fastest_call))
         take_turns([before, after, *pytorch[-1:]], _MOST_TURNS)
     best = min(pytorch, key=lambda one: one.latency_s, default=None)
-    settled = {"untuned": before.is_settled, "tuned": after.is_settled}
+    timed = {"untuned": before, "tuned": after}
     if best is not None:
-        settled["PyTorch"] = best.is_settled
+        timed["PyTorch"] = best
     return Comparison(
         latency_before_s=before.latency_s,
         latency_after_s=after.latency_s,
         pytorch_latency_s=None if best is None else best.latency_s,
-        doubtful=tuple(what for what, is_settled in settled.items() if not is_settled),
+        spread_s={what: one.spread_s for what, one in timed.items()},
+        doubtful=tuple(what for what, one in timed.items() if not one.is_settled),
         original=original,
         outputs=tuple(outputs),
         max_abs_error=max((output.max_abs_error or 0.0 for output in outputs), default=0.0),

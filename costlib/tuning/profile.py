@@ -35,7 +35,7 @@ class KernelProfile(Frozen):
     Attributes
     ----------
     name, workload_id
-        Those of its task; without the second it is no task.
+        Title and id of its task; without the second it is no task.
     latency_s
         Seconds that it takes in the network.
     tuned_s

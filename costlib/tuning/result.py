@@ -14,6 +14,9 @@ from costlib.tuning.comparison import Comparison
 RESULT = "result.json"
 """In a run's folder."""
 
+FURTHER_TRIALS = 100
+"""What a run that is over says what they would bring."""
+
 
 class TaskResult(Frozen):
     """What tuning did for one task.
@@ -27,6 +30,8 @@ class TaskResult(Frozen):
         or was not tuned.
     left
         Why it was left as TVM compiles it; ``None`` if it was tuned.
+    title
+        Its operator, shapes and short id; empty in results of older versions.
     """
 
     name: str
@@ -37,6 +42,7 @@ class TaskResult(Frozen):
     latency_before_s: float | None
     latency_after_s: float | None
     left: str | None = None
+    title: str = ""
 
     @property
     def gflops_per_s(self) -> float | None:
@@ -101,6 +107,9 @@ class TuneResult(Frozen):
         Why it came to its end.
     tasks, curve
         What was done for each task, and each trial in order.
+    expected_gain
+        Share by which the scheduler expects another :data:`FURTHER_TRIALS` trials to lower the
+        objective; ``None`` if it cannot say, or in results of older versions.
     """
 
     networks: tuple[NetworkResult, ...]
@@ -115,14 +124,18 @@ class TuneResult(Frozen):
     stopped: str
     tasks: tuple[TaskResult, ...]
     curve: tuple[CurvePoint, ...]
+    expected_gain: float | None = None
 
 
 def read_result(folder: Path) -> TuneResult:
     """Read what a run came to; raise :class:`InputError` if there is no such thing."""
     try:
-        return TuneResult.model_validate_json((folder / RESULT).read_text())
+        result = TuneResult.model_validate_json((folder / RESULT).read_text())
     except FileNotFoundError:
         raise InputError(f"{folder} holds no finished run: it has no {RESULT}") from None
     except (OSError, UnicodeDecodeError, ValidationError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{folder / RESULT} cannot be read: {reason}") from None
+    if any(not 0 <= point.task < len(result.tasks) for point in result.curve):
+        raise InputError(f"{folder / RESULT} is damaged: a trial is of none of its tasks")
+    return result

@@ -191,6 +191,11 @@ class TuningRun:
                 if on_batch is not None:
                     on_batch(batch)
 
+    def expected_gain(self, trials: int) -> float | None:
+        """Return what the scheduler expects of so many more trials: a share of the objective."""
+        open_tasks = [task for task, search in enumerate(self.searches) if not search.exhausted]
+        return self._scheduler.forecast(open_tasks, -(-trials // self._first_batch))
+
     def _following(self, plan: Plan, trials: int, min_gain: float) -> Plan | None:
         return self._planner.ahead(plan, trials, trials - self.measured, min_gain)
 

@@ -28,7 +28,7 @@ from costlib.tuning.left import WRONG, outcome_to_leave, reasons_to_leave
 from costlib.tuning.memory import Memory
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.progress import Progress, TuneProgress
-from costlib.tuning.result import RESULT, TaskResult, TuneResult
+from costlib.tuning.result import FURTHER_TRIALS, RESULT, TaskResult, TuneResult
 from costlib.tuning.run import Batch, TuningRun
 from costlib.tuning.session import Baseline, Session, check_place
 from costlib.workloads.task import Task
@@ -150,6 +150,7 @@ def tune(
             )
             progress.report("tuning")
             stopped = _searched(run, trials, deadline, config.min_gain, progress, chosen)
+            expected_gain = run.expected_gain(FURTHER_TRIALS)
             for number, search in zip(chosen, run.searches, strict=True):
                 left[number] = outcome_to_leave(search)
             progress.report("writing the database")
@@ -181,6 +182,7 @@ def tune(
             stopped=stopped,
             tasks=tuple(_task_results(networks, progress.state, before_s, left)),
             curve=tuple(progress.state.curve),
+            expected_gain=expected_gain,
         )
         write_file(session.folder / RESULT, (result.model_dump_json(indent=2) + "\n").encode())
         progress.report("done")
@@ -283,6 +285,7 @@ def _task_results(
             latency_before_s=before_s[number],
             latency_after_s=progress.best_s[number],
             left=left[number],
+            title=task.title,
         )
         for number, task in enumerate(progress.tasks)
     ]

@@ -42,14 +42,23 @@ class Contestant:
     @property
     def latency_s(self) -> float:
         """The median of the turns that were disturbed least."""
-        best = sorted(self.turns)[: self._enough]
+        best = self._calmest
         return best[(len(best) - 1) // 2]
+
+    @property
+    def spread_s(self) -> tuple[float, float]:
+        """The fastest and the slowest of these turns."""
+        return self._calmest[0], self._calmest[-1]
 
     @property
     def is_settled(self) -> bool:
         """Whether enough turns agree."""
-        best = sorted(self.turns)[: self._enough]
+        best = self._calmest
         return len(best) == self._enough and best[-1] <= _AGREEMENT * best[0]
+
+    @property
+    def _calmest(self) -> list[float]:
+        return sorted(self.turns)[: self._enough]
 
     @property
     def _enough(self) -> int:

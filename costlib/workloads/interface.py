@@ -28,7 +28,7 @@ class Kernel(Frozen):
     Attributes
     ----------
     name, workload_id
-        Those of its task; without the second it is no task.
+        Title and id of its task; without the second it is no task.
     flops
         Floating-point operations of a call.
     nbytes
@@ -55,7 +55,7 @@ def with_kernels(mod: Any, tasks: Mapping[str, Task]) -> Any:
     """Add a function to a Relax module that tells which task each of its functions is."""
     kernels = {
         name: Kernel(
-            name=task.name, workload_id=task.workload_id, flops=task.flops, nbytes=task.nbytes
+            name=task.title, workload_id=task.workload_id, flops=task.flops, nbytes=task.nbytes
         )
         for name, task in tasks.items()
     }

@@ -13,6 +13,7 @@ from typing import Any
 from costlib.identity import content_id
 from costlib.tvm_compat import tvm
 from costlib.tvm_compat.api import argument_shapes, estimate_flops
+from costlib.workloads.title import task_title
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,11 @@ class Task:
     def workload_id(self) -> str:
         """Content hash of the computation; the names of variables do not matter."""
         return workload_id(self.mod)
+
+    @cached_property
+    def title(self) -> str:
+        """What people are shown; see :func:`costlib.workloads.title.task_title`."""
+        return task_title(self.name, self.arguments, self.workload_id)
 
     @cached_property
     def flops(self) -> float:

@@ -26,6 +26,7 @@ COMMANDS = (
     ("tune",),
     ("profile",),
     ("report",),
+    ("dashboard",),
 )
 
 
@@ -219,7 +220,7 @@ BAD = {
     "no dataset to choose from": (("evaluate", "BUNDLE", "--all"), "name it with --on"),
     "unknown option": (("tune", "bert_tiny", "--trails", "8"), "`costlib tune --help`"),
     "unknown command": (("tone", "bert_tiny"), "`costlib --help`"),
-    "no argument": (("report",), "missing argument 'target'"),
+    "no argument": (("report",), "missing argument 'targets'"),
     "a time that is past": (("tune", "bert_tiny", "--minutes", "-1", "--out", "x"), "--minutes"),
     "no cores": (("hardware", "--cores", "0"), "--cores"),
     "a target of another machine": (

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import nbformat
 import numpy as np
 import pytest
+from nbclient import NotebookClient
 
 from costlib.tvm_compat import ms, relax, tvm
 
@@ -78,6 +80,41 @@ def test_a_new_hardware_key_from_collecting_to_publishing(
     assert (tmp_path / "published" / "bundle.json").is_file()
     assert (tmp_path / "mine" / "run" / "network.so").is_file()
     assert (tmp_path / "mine" / "run.html").read_text().startswith("<!")
+
+
+QUICK = """
+from costlib.measure import measurer
+from costlib.tuning import comparison, run
+
+measurer._CALIBRATION_SAMPLES = 10
+run._MOST_CHECKS = 0
+comparison._FIRST_TURNS = comparison._MOST_TURNS = 1
+comparison._is_undisturbed = lambda pytorch: True
+"""
+SMALLER = {
+    '"bert_tiny"': '"matmul 64 64 64"',
+    "TRIALS = 64": "TRIALS = 4",
+    "PROGRAMS = 32": "PROGRAMS = 3",
+    "TASKS = 24": "TASKS = 3",
+    "PROGRAMS = 16": "PROGRAMS = 4",
+}
+
+
+def test_the_notebooks_of_the_three_jobs() -> None:
+    """In Jupyter, one after the other in one kernel, which imports what they need once."""
+    cells = [nbformat.v4.new_code_cell(QUICK)]
+    for name in ("tune_a_network", "collect_a_dataset", "train_a_bundle"):
+        cells += nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4).cells
+    for number, cell in enumerate(cells):
+        cell.id = f"cell-{number}"
+        for large, small in SMALLER.items():
+            cell.source = cell.source.replace(large, small)
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    where = {"metadata": {"path": str(EXAMPLES)}}
+    NotebookClient(notebook, resources=where, timeout=600, kernel_name="python3").execute()
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    shown = [output.data.get("text/html", "") for output in outputs if "data" in output]
+    assert sum("<iframe sandbox" in html for html in shown) == 6
 
 
 def test_the_notebook(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
 from costlib.errors import InputError
 from costlib.models import training_curve
@@ -47,11 +48,11 @@ def test_a_tuning_run(tmp_path: Path, matmul: Task, dense: Task) -> None:
         progress.search_s = 7.0
         events.tuning(progress)
     values = read(tmp_path)
-    first, second = (f"{task.name}-{task.workload_id[:6]}" for task in (matmul, dense))
-    assert close(values[f"latency_ms/{first}"], [(1, 2.0), (3, 1.0)])
-    assert close(values[f"latency_ms/{second}"], [(4, 4.0)])
-    total = matmul.weight * 1.0 + dense.weight * 4.0
-    assert close(values["tuned_tasks_ms"], [(2, 2.0 * matmul.weight), (4, total)])
+    assert close(values["trial/latency_by_best"], [(1, 1.0), (3, 1.0), (4, 1.0)])
+    assert values["trial/failed"] == [(1, 0), (2, 1), (3, 1), (4, 1)]
+    first, total = matmul.weight * 2.0, matmul.weight * 1.0 + dense.weight * 4.0
+    expected = [(1, first), (2, first), (3, first / 2), (4, total)]
+    assert close(values["tuned_tasks_ms"], expected)
     assert values["seconds/search"][-1] == (4, 7.0)
 
 
@@ -63,9 +64,25 @@ def test_a_training(tmp_path: Path) -> None:
         events.metrics({"top1": 0.5, "networks": {"bert": {"top1": 0.75, "name": "x"}}})
     assert read(tmp_path) == {
         "mlp/loss": [(1, 0.5)],
-        "metrics/top1": [(0, 0.5)],
-        "metrics/networks/bert/top1": [(0, 0.75)],
+        "judged/top1": [(0, 0.5)],
     }
+
+
+def test_runs_can_be_compared_by_their_settings(tmp_path: Path) -> None:
+    with EventFile(tmp_path / "one") as events:
+        events.settings({"bundle": "none", "seed": 3}, ["tuned_tasks_ms"])
+        events.tell("tuned_tasks_ms", 1, 0.5)
+    found = EventAccumulator(str(tmp_path / "one")).Reload()
+    assert set(found.PluginTagToContent("hparams")) == {
+        "_hparams_/experiment",
+        "_hparams_/session_start_info",
+    }
+    start = HParamsPluginData.FromString(
+        found.PluginTagToContent("hparams")["_hparams_/session_start_info"]
+    ).session_start_info
+    assert start.hparams["bundle"].string_value == "none"
+    assert start.hparams["seed"].number_value == 3
+    assert "tuned_tasks_ms" in found.Tags()["tensors"]
 
 
 def test_without_tensorboard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,29 +1,26 @@
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from made_runs import made_result, write_run
 
 from costlib.cli.app import run as run_command
+from costlib.data.dataset import Dataset
 from costlib.errors import CostlibError, InputError, UnknownNameError
+from costlib.hub import Bundle
+from costlib.hub.evaluate import examine, judged_on
 from costlib.metaschedule import Builder, Runner
-from costlib.report import report
-from costlib.report.page import Fold, Page, Table, render, save_page
-from costlib.tuning.tune import tune
+from costlib.report import compare, report
+from costlib.report.evaluation import evaluation_report
+from costlib.report.found_run import find_run, time_now_s
+from costlib.report.page import Fold, Page, Table, render
+from costlib.report.verdict import network_sentence, verdict
 from costlib.tvm_compat import ms
 from costlib.workloads import extract_tasks
-
-SOURCE = "matmul 64 64 64"
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("report") / "run"
-    tune(SOURCE, out=folder, trials=6)
-    return folder
 
 
 def tables(page: Page) -> dict[str, list[Table]]:
@@ -32,26 +29,26 @@ def tables(page: Page) -> dict[str, list[Table]]:
 
 def test_a_run(run: Path) -> None:
     page = report(str(run))
-    assert SOURCE in page.title and ("trials", "6") in page.facts
+    assert "matmul 64 64 64" in page.title and ("trials", "6") in page.facts
     (origins,) = tables(page)["What each part of the search gave"]
     assert sum(int(row[1]) for row in origins.rows) == 6
     assert sum(int(row[4]) for row in origins.rows) == 1, "one task has one best program"
     (predictions,) = tables(page)["Predicted against measured"]
     assert predictions.rows[0][1] == 6
-    steps, program = (part for part in page.sections[-1].parts if isinstance(part, Fold))
+    (task,) = (section for section in page.sections if section.anchor.startswith("task-"))
+    assert (
+        task.title.startswith("matmul 64\u00d764 · ") and predictions.rows[0][0].text == task.title
+    )
+    steps, program = (part for part in task.parts if isinstance(part, Fold))
     assert "sample_perfect_tile" in steps.text
     assert "T.parallel" in program.text or "T.vectorized" in program.text
-    assert {picture.name for picture in page.pictures} == {
-        "curve",
-        "spending",
-        "tasks",
-        "predictions",
-    }
+    names = {picture.name for picture in page.pictures}
+    assert names == {"curve", "seconds", task.anchor, "predictions"}
 
 
 def test_a_run_beside_stock(run: Path, tmp_path: Path) -> None:
     """MetaSchedule's own database, as its search leaves it behind."""
-    (task,) = extract_tasks(SOURCE)
+    (task,) = extract_tasks("matmul 64 64 64")
     work = tmp_path / "stock"
     builder = Builder()
     with builder.measurer:
@@ -69,10 +66,10 @@ def test_a_run_beside_stock(run: Path, tmp_path: Path) -> None:
         )
     page = report(str(run), work)
     ((row,),) = [table.rows for table in tables(page)["Beside stock"]]
-    assert row[0] == task.name
+    assert row[0].text == task.title
     assert (row[1], row[3]) == ("6", "8")
     assert row[5] == "not reached" or 1 <= int(row[5]) <= 6
-    assert "against" in {picture.name for picture in page.pictures}
+    assert any(picture.name.startswith("against-") for picture in page.pictures)
 
 
 def test_a_run_beside_itself(run: Path) -> None:
@@ -98,23 +95,117 @@ def test_a_run_whose_bundle_is_gone(run: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, "", "{}", "[1"])
-def test_a_run_that_is_not_finished_or_damaged(
+def test_a_run_without_a_result_is_shown_by_its_trials(
     run: Path, tmp_path: Path, content: str | None
 ) -> None:
     copy = shutil.copytree(run, tmp_path / "copy")
     (copy / "result.json").unlink()
     if content is not None:
         (copy / "result.json").write_text(content)
-    with pytest.raises(InputError, match=r"result\.json"):
-        report(str(copy))
+    page = report(str(copy))
+    assert "This run has no result" in str(page.verdict[0])
+    assert ("trials", "6") in page.facts
+    assert {"curve-1", "seconds-1"} <= {picture.name for picture in page.pictures}
+
+
+def test_a_result_that_contradicts_itself(tmp_path: Path) -> None:
+    result = made_result(tasks=3)
+    folder = write_run(tmp_path / "run", result.model_copy(update={"tasks": result.tasks[:2]}))
+    page = report(str(folder))
+    assert "a trial is of none of its tasks" in str(page.verdict[0])
+
+
+def test_a_run_of_an_older_version(run: Path, tmp_path: Path) -> None:
+    """It knew no titles, spreads or expectations."""
+    copy = shutil.copytree(run, tmp_path / "copy")
+    result = json.loads((copy / "result.json").read_text())
+    del result["expected_gain"]
+    for network in result["networks"]:
+        del network["spread_s"], network["outputs"], network["doubtful"]
+    for task in result["tasks"]:
+        del task["title"], task["left"]
+    (copy / "result.json").write_text(json.dumps(result))
+    titles = [section.title for section in report(str(copy)).sections]
+    assert any(title.startswith("matmul 64\u00d764 · ") for title in titles)
+
+
+def test_what_a_run_says_first(tmp_path: Path) -> None:
+    result = made_result(("fast", "slow"))
+    run = find_run(write_run(tmp_path / "run", result))
+    fast, slow, gain, where = ("".join(map(str, sentence)) for sentence in verdict(run))
+    assert "fast beats PyTorch: it takes 1.00 ms, PyTorch 1.50 ms; it is 1.50 times" in fast
+    assert "1.27 to 1.89 times as fast" in fast and slow.startswith("slow beats")
+    assert "100 trials" in gain and "12 %" in gain
+    heaviest = max(result.tasks, key=time_now_s)
+    assert where.startswith("Of the tasks' time now, 64 % is in " + heaviest.title)
+    undecided = result.networks[0].model_copy(update={"pytorch_latency_s": 1.02e-3})
+    undecided = undecided.model_copy(update={"spread_s": {"tuned": (1, 1.1), "PyTorch": (1, 1.1)}})
+    assert network_sentence(undecided, run.unit).endswith("too close to tell.")
+
+
+def test_ten_thousand_tasks(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "big", made_result(tasks=10_000, trials=10_000))
+    page = report(str(folder))
+    (table,) = tables(page)["Where the time and the trials went"]
+    assert len(table.rows) == 100 and "9,900 tasks" in page.sections[1].text
+    assert len(render(page)) < 1_000_000
+
+
+def test_a_hundred_runs(tmp_path: Path) -> None:
+    folders = [
+        write_run(tmp_path / f"r{n}", made_result(seed=n % 5, bundle=f"b{n // 5}", faster=1 + n))
+        for n in range(100)
+    ]
+    page = compare(list(map(str, folders)))
+    first = "".join(map(str, page.verdict[0]))
+    assert first.startswith("net: r95 (5 seeds) ends fastest")
+    assert "Every seed of the one beats every seed of the other" in first
+    (table,) = tables(page)["Networks"]
+    assert len(table.rows) == 20 and {row[2] for row in table.rows} == {"5"}
+
+
+def test_names_of_runs_are_texts(tmp_path: Path) -> None:
+    """Not mathematics, not markup, and not hidden from the legend."""
+    names = ("_first", "a$\\frac{$", "<b>bold</b>")
+    folders = [
+        write_run(tmp_path / name.replace("/", "-"), made_result(bundle=name)) for name in names
+    ]
+    html = render(compare(list(map(str, folders))))
+    assert "<b>" not in html and "&lt;b&gt;bold" in html
+    assert html.count("> _first<") == 2 and "a$\\frac{$</text>" in html
+
+
+def test_runs_with_nothing_in_common(tmp_path: Path) -> None:
+    folders = [write_run(tmp_path / name, made_result((name,))) for name in ("a", "b")]
+    page = compare(list(map(str, folders)))
+    assert page.verdict == [["These runs have no network in common, so none is faster."]]
+
+
+def test_a_dataset_of_one_task(run: Path) -> None:
+    page = report(str(run / "trials"))
+    assert ("tasks", "1") in page.facts
+    assert "No tasks are held out" in str(page.verdict[-1])
+    assert "programs" not in {picture.name for picture in page.pictures}, "one bar is no picture"
+
+
+def test_an_evaluation_says_where_the_model_is_wrong(dataset: Dataset, bundle: Bundle) -> None:
+    found = examine(bundle, dataset, everything=True)
+    page = evaluation_report(bundle, found, judged_on(bundle, dataset, everything=True))
+    parts = tables(page)
+    assert {row[0] for row in parts["By operator"][0].rows} == {"matmul", "softmax"}
+    assert sum(int(row[1]) for row in parts["By operator"][0].rows) == 3
+    (importance,) = parts["What it looks at"]
+    assert sum(row[1].share for row in importance.rows) == pytest.approx(1)
+    (wrong,) = parts.get("Where it is wrong") or [Table((), [])]
+    assert all(row[4] != "1 of 20" for row in wrong.rows)
 
 
 def test_the_shipped_dataset() -> None:
     page = report(str(Path(__file__).parents[2] / "datasets" / "zoo"))
     (operators,) = tables(page)["Operators"]
-    assert sum(int(row[2]) for row in operators.rows) == int(
-        dict(page.facts)["measurements"].replace(",", "")
-    )
+    measured = sum(int(row[2].replace(",", "")) for row in operators.rows)
+    assert f"{measured:,}" == dict(page.facts)["measurements"]
+    assert {"depthwise_conv2d", "grouped_conv2d", "dense"} <= {row[0] for row in operators.rows}
 
 
 @pytest.mark.parametrize("name", ["cpu-gbdt", "cpu-multi"])
@@ -123,7 +214,9 @@ def test_a_shipped_bundle(name: str) -> None:
     assert name in page.title
     ranking = tables(page)["How well it ranks"]
     assert ranking[1].rows[0][0] == "all" and len(ranking[1].rows) == 6
-    assert {"ranking", "calibration", "learning"} <= {picture.name for picture in page.pictures}
+    names = {picture.name for picture in page.pictures}
+    assert {"ranking-top1", "calibration", "learning-1"} <= names
+    assert sum(row[1].share for row in tables(page)["What it looks at"][0].rows) == pytest.approx(1)
 
 
 def test_what_is_none_of_them(tmp_path: Path) -> None:
@@ -143,66 +236,6 @@ def test_the_command_writes_page_and_pictures(
     assert str(out) in capsys.readouterr().out
     assert out.read_text().startswith("<!doctype html>")
     assert len(list(figures.iterdir())) == 8
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """A headless Chromium that cannot reach anything."""
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not (chromium and driver):
-        pytest.skip("no chromium and chromedriver on this machine")
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for argument in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--proxy-server=http://127.0.0.1:1",
-    ):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driven = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield driven
-    driven.quit()
-
-
-@pytest.mark.parametrize("width", [360, 1200])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_in_a_browser(
-    browser: Any, run: Path, tmp_path: Path, width: int, scheme: str
-) -> None:
-    for target in (str(run), "cpu-gbdt"):
-        path = tmp_path / "page.html"
-        save_page(report(target), path)
-        browser.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride",
-            {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False},
-        )
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-        browser.get(path.as_uri())
-        assert not browser.get_log("browser"), "nothing is refused, nothing is missing"
-        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-        colours = "const s = getComputedStyle(document.body); return [s.color, s.backgroundColor]"
-        text, background = (_brightness(c) for c in browser.execute_script(colours))
-        assert abs(text - background) > 150 and (text > background) == (scheme == "dark")
-        labels = (
-            "const t = document.querySelector('svg text');"
-            "return [getComputedStyle(t).fill, t.getBoundingClientRect().width]"
-        )
-        fill, wide = browser.execute_script(labels)
-        assert wide > 0 and (_brightness(fill) > 150) == (scheme == "dark")
-
-
-def _brightness(colour: str) -> float:
-    red, green, blue = (float(n) for n in colour[colour.index("(") + 1 : -1].split(",")[:3])
-    return (red + green + blue) / 3
 
 
 def test_a_page_says_what_its_numbers_are(run: Path) -> None:

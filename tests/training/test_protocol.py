@@ -9,8 +9,8 @@ from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
 from costlib.features.batch import concatenate
 from costlib.hub import Bundle
-from costlib.training.batches import TrainingData
-from costlib.training.fit import fit_model, judge_networks
+from costlib.training.batches import TrainingData, assemble
+from costlib.training.fit import fit_model
 from costlib.training.protocol import (
     evaluate_protocol,
     most_measured_hardware,
@@ -78,8 +78,10 @@ def test_one_hardware_at_a_time() -> None:
 def test_a_dataset_is_judged_network_by_network(measured_dataset: Dataset, bundle: Bundle) -> None:
     weights = network_weights(measured_dataset)
     assert set(weights) == {"matmul 32 32 32", "matmul 64 32 16", "softmax 32 32"}
-    metrics = judge_networks(bundle.model, measured_dataset)
-    assert metrics.hardware == most_measured_hardware(measured_dataset)
+    chosen = most_measured_hardware(measured_dataset)
+    programs = assemble(measured_dataset, hardware=[chosen])
+    metrics = evaluate_protocol(programs, bundle.model.predict(programs.batch), weights)
+    assert metrics.hardware == chosen
     assert set(metrics.networks) == set(weights)
     assert 0 < metrics.top1 <= metrics.top5 <= metrics.top10 <= 1
 

@@ -58,7 +58,7 @@ def test_the_parts_make_up_the_whole(profile: NetworkProfile) -> None:
 def test_kernels_are_the_tasks(profile: NetworkProfile, hardware: Hardware) -> None:
     (task,) = extract_tasks(SOURCE, hardware)
     (kernel,) = profile.kernels
-    assert (kernel.name, kernel.workload_id) == (task.name, task.workload_id)
+    assert (kernel.name, kernel.workload_id) == (task.title, task.workload_id)
     assert kernel.flops == task.flops
     assert kernel.nbytes == 4 * (64 * 64 * 3 + 64)
     assert kernel.latency_s > 0 and kernel.tuned_s == 1e-6

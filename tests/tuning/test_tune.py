@@ -96,12 +96,12 @@ def test_stock_tvm_opens_the_database(run: tuple[TuneResult, Path, list[str]]) -
     assert 0 < best < 1
 
 
-def test_the_curve_never_rises(run: tuple[TuneResult, Path, list[str]], tmp_path: Path) -> None:
-    result, _, _ = run
+def test_the_curve_never_rises(run: tuple[TuneResult, Path, list[str]]) -> None:
+    result, out, _ = run
     curve = best_so_far_s(result, SOURCE)
     assert len(curve) == result.trials + 1
     assert (np.diff(curve) <= 0).all()
-    picture = draw_curve(result, tmp_path / "curve.png")
+    picture = draw_curve(out)
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
@@ -150,7 +150,7 @@ def test_two_networks_at_once(bundle: Bundle, hardware: Hardware, tmp_path: Path
         inputs = load_network(network.network).random_inputs(0)
         outputs = CompiledNetwork.load(network.library)(*inputs)
         assert np.isfinite(outputs[0]).all()
-    picture = draw_curve(result, tmp_path / "curve.png")
+    picture = draw_curve(tmp_path / "run")
     assert picture.read_bytes().startswith(b"\x89PNG")
     remembered = Memory(tmp_path / "memory").bank()
     assert set(remembered.table["workload_id"]) == {task.workload_id for task in result.tasks}

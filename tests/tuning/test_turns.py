@@ -19,6 +19,7 @@ def test_three_turns_that_agree_are_enough() -> None:
     take_turns([one], 9)
     assert one.is_settled
     assert one.latency_s == 1.01e-4
+    assert one.spread_s == (1e-4, 1.02e-4)
 
 
 def test_disturbed_turns_do_not_count() -> None:

@@ -120,7 +120,7 @@ def _load_network(folder: Path) -> None:
 
 
 def _load_result(folder: Path) -> None:
-    from costlib.report.run import read_result
+    from costlib.tuning.result import read_result
 
     read_result(folder)
 

@@ -108,6 +108,21 @@ def test_a_task_that_never_runs_is_given_up() -> None:
     assert scheduler.objective() == np.inf
 
 
+def test_a_forecast_adds_up_what_is_expected() -> None:
+    scheduler = TaskScheduler(np.array([[1.0, 1.0]]))
+    assert scheduler.forecast([0, 1], 5) is None, "nothing is known of tasks without a latency"
+    for best_s in (8.0, 4.0):
+        for task in (0, 1):
+            scheduler.observe(task, best_s)
+    choice = scheduler.choose([0, 1])
+    assert choice is not None
+    assert scheduler.forecast([0, 1], 1) == pytest.approx(4 / 3 / 8) and choice.gain > 4 / 3 / 8
+    gains = [scheduler.forecast([0, 1], count) or 0.0 for count in (0, 1, 4, 16)]
+    assert gains[0] == 0 and gains == sorted(gains) and gains[-1] < 1
+    assert scheduler.forecast([], 4) == 0
+    assert scheduler.choose([0, 1]) == choice, "it only looks ahead"
+
+
 def test_nothing_left() -> None:
     assert TaskScheduler(np.ones((1, 2))).choose([]) is None
 

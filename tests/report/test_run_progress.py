@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from costlib.report.trials import by_origin, with_progress
+from costlib.report.progress import by_origin, with_progress
 from costlib.schema import Origin, Status
 from costlib.space.program import Program
 

@@ -1,0 +1,58 @@
+"""What people call tasks: operators apart, shapes, and a short id."""
+
+from __future__ import annotations
+
+import pytest
+
+from costlib.hardware import Hardware
+from costlib.workloads import Task, extract_tasks
+from costlib.workloads.title import operator_kind, task_title
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ("depthwise_conv2d 1 16 12 12 3", "depthwise_conv2d 1×16×12×12 → 1×16×10×10, 3×3"),
+        ("grouped_conv2d 1 16 12 12 32 3 4 pad=1", "grouped_conv2d 1×16×12×12 → 1×32×12×12, 3×3"),
+        ("conv2d 1 16 12 12 16 1", "conv2d 1×16×12×12, 1×1"),
+        ("batch_matmul 4 16 16 8", "batch_matmul 4×16×8 → 4×16×16"),
+        ("dense 64 32 16 bias=1 relu=1", "dense 64×16 → 64×32 + add + relu"),
+        ("matmul 64 32 16", "matmul 64×16 → 64×32"),
+        ("softmax 32 64", "softmax 32×64"),
+    ],
+)
+def test_operators_as_people_call_them(source: str, kind: str, hardware: Hardware) -> None:
+    (task,) = extract_tasks(source, hardware)
+    assert task.title == f"{kind} · {task.workload_id[:6]}"
+
+
+def test_tasks_that_differ_are_told_apart(matmul: Task) -> None:
+    (other,) = extract_tasks("matmul 64 64 32")
+    assert matmul.name == other.name and matmul.title != other.title
+
+
+@pytest.mark.parametrize(
+    ("shapes", "kind"),
+    [
+        ([(1, 8, 14, 14, 4), (16, 8, 3, 3, 4, 4), (1, 16, 14, 14, 4)], "conv2d"),
+        ([(1, 8, 14, 14, 4), (8, 1, 3, 3, 1, 4), (1, 8, 14, 14, 4)], "depthwise_conv2d"),
+        ([(1, 7, 7, 32), (32, 3, 3, 1), (1, 7, 7, 32)], "depthwise_conv2d"),
+        ([(1, 32, 7, 7), (32, 1, 3, 3), (1, 32, 7, 7)], "depthwise_conv2d"),
+        ([(1, 28, 28, 104), (104, 3, 3, 26), (1, 28, 28, 104)], "grouped_conv2d"),
+        ([(1, 3), (3, 2)], "conv2d"),
+        ([], "conv2d"),
+    ],
+)
+def test_layouts_of_convolutions(shapes: list[tuple[int, ...]], kind: str) -> None:
+    arguments = [("float32", shape) for shape in shapes]
+    name = "fused_conv2d_subtract_divide_multiply_add_tir_sigmoid"
+    assert operator_kind(name, arguments) == kind
+    title = task_title(name, arguments, "0123456789")
+    assert title.startswith(kind) and title.endswith(" + batch_norm + sigmoid · 012345")
+
+
+def test_other_types_are_named() -> None:
+    arguments = [("float16", (4, 4)), ("float16", (4,))]
+    assert (
+        task_title("reshape_sum", arguments, "abcdef12") == "reshape 4×4 → 4 float16 + sum · abcdef"
+    )
