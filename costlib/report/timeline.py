@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -56,7 +57,7 @@ def _draw(axes: Axes, profile: NetworkProfile) -> None:
             lane, start_s = divmod(begin_s, lane_s)
             middle_s = min(start_s + kernel.latency_s / 2, lane_s)
             operator = kernel.name.partition(" ")[0]
-            style = {"rotation": 90, "ha": "center", "va": "center", "fontsize": 6}
+            style: dict[str, Any] = {"rotation": 90, "ha": "center", "va": "center", "fontsize": 6}
             axes.text(middle_s * 1e3, lane, operator, **style)
         begin_s += kernel.latency_s
     axes.set_title(f"{profile.network}: {profile.network_s * 1e3:.3g} ms a call", fontsize=9)
@@ -72,5 +73,5 @@ def _bar(axes: Axes, begin_s: float, secs: float, lane_s: float, color: str) -> 
         left_s = max(begin_s, lane_begin_s)
         part_s = min(begin_s + secs, lane_begin_s + lane_s) - left_s
         if part_s > 0:
-            style = {"color": color, "edgecolor": "white", "linewidth": 0.3}
+            style: dict[str, Any] = {"color": color, "edgecolor": "white", "linewidth": 0.3}
             axes.barh(lane, part_s * 1e3, 0.86, (left_s - lane_begin_s) * 1e3, **style)

@@ -6,6 +6,7 @@ piece of memory, constants in another.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -46,8 +47,8 @@ class Tensor:
     @property
     def nbytes(self) -> int:
         """Its size."""
-        bits = tvm.DataType(self.dtype).bits
-        return int(np.prod(self.shape, dtype="int64")) * max(bits // 8, 1)
+        bits = int(tvm.DataType(self.dtype).bits)
+        return math.prod(self.shape) * max(bits // 8, 1)
 
 
 class Call(NamedTuple):
