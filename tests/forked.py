@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,7 +27,8 @@ _ABOVE_ALL = 500
 """File descriptors from here on are nobody's."""
 
 _lock = threading.Lock()
-_server: socket.socket | None = None
+_server: list[socket.socket] = []
+"""This process's own, once it has one."""
 
 
 class Popen(subprocess.Popen[Any]):
@@ -45,7 +47,7 @@ class Popen(subprocess.Popen[Any]):
         request = {
             "words": words[1:],
             "files": list(files),
-            "folder": os.fspath(asked.cwd or os.getcwd()),
+            "folder": str(asked.cwd or Path.cwd()),
             "environment": dict(os.environ if asked.env is None else asked.env),
             "in_new_session": asked.start_new_session,
         }
@@ -57,15 +59,14 @@ class Popen(subprocess.Popen[Any]):
 
 def _ask(request: dict[str, Any], files: list[int]) -> int:
     """Return the process id of a new child of this process."""
-    global _server
     text = json.dumps(request).encode()
     with _lock:
-        if _server is None:
-            _server = _start_server()
+        if not _server:
+            _server.append(_start_server())
         _adopt(True)
-        socket.send_fds(_server, [len(text).to_bytes(8)], files)
-        _server.sendall(text)
-        pid = int.from_bytes(_server.recv(8))
+        socket.send_fds(_server[0], [len(text).to_bytes(8)], files)
+        _server[0].sendall(text)
+        pid = int.from_bytes(_server[0].recv(8))
         _adopt(False)
     assert pid, "the fork server is gone"
     return pid
@@ -141,7 +142,7 @@ def _live(connection: socket.socket) -> None:
     if request is None:
         os._exit(0)
     kind, program, *arguments = request["words"]
-    sys.path[0] = os.getcwd()
+    sys.path[0] = str(Path.cwd())
     sys.argv = [kind, *arguments]
     if kind == "-c" or program == "costlib":
         _fork_server()
@@ -155,13 +156,12 @@ def _live(connection: socket.socket) -> None:
 
 def _fork_server() -> None:
     """Give this process a fork server of its own, while it has no threads."""
-    global _server
-    _server, theirs = socket.socketpair()
+    ours, theirs = socket.socketpair()
     if os.fork():
         theirs.close()
+        _server.append(ours)
         return
-    _server.close()
-    _server = None
+    ours.close()
     null = os.open(os.devnull, os.O_RDWR)
     for number in range(3):
         os.dup2(null, number)
@@ -171,7 +171,7 @@ def _fork_server() -> None:
 
 
 def _prepare() -> None:
-    """Import what takes long; it starts no threads but those of allocators, which survive a fork."""
+    """Import what takes long and starts no threads but those of allocators, which fork."""
     from quick import measure_quickly
 
     import costlib.cli.app

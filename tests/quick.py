@@ -1,4 +1,4 @@
-"""Measuring takes seconds for the sake of figures, of which no test needs more than a few digits."""
+"""Measuring takes long for the sake of precision, which no test needs."""
 
 from __future__ import annotations
 
