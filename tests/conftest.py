@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 from kept_server import KeptServer
+from quick import measure_quickly
 
 from costlib.collecting.collect import collect
 from costlib.data.dataset import Dataset
@@ -18,7 +19,6 @@ from costlib.hub import Bundle
 from costlib.hub.train import train
 from costlib.measure import measurer
 from costlib.measure.config import MeasureConfig
-from costlib.tuning import comparison, run
 from costlib.tvm_compat.api import module_to_json
 from costlib.workloads import Task, extract_tasks, load_network
 
@@ -37,14 +37,10 @@ def metaschedule_forgets_its_loggers() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def measuring_is_quick() -> Iterator[None]:
-    """In this process; what a test starts as a user does measures as it does for a user."""
+    """In this process and those it forks; what a test starts as a user does measures as usual."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(measurer, "MeasureServer", KeptServer)
-        patch.setattr(measurer, "_CALIBRATION_SAMPLES", 10)
-        patch.setattr(run, "_MOST_CHECKS", 0)
-        patch.setattr(comparison, "_FIRST_TURNS", 1)
-        patch.setattr(comparison, "_MOST_TURNS", 1)
-        patch.setattr(comparison, "_is_undisturbed", lambda pytorch: True)
+        measure_quickly(patch.setattr)
         yield
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from forked import Popen
 
 from costlib import files
 from costlib.errors import StorageError
@@ -262,13 +263,13 @@ for number in range(40):
 def test_two_writers_and_a_reader_at_once(tmp_path: Path) -> None:
     target = tmp_path / "target"
     replace(target, "old")
-    reader = subprocess.Popen(
+    reader = Popen(
         [sys.executable, "-c", READ, str(target), *NAMES], stdout=subprocess.PIPE, text=True
     )
     assert reader.stdout is not None
     reader.stdout.readline()
     command = [sys.executable, "-c", WRITE, str(Path(__file__).parent), str(target)]
-    writers = [subprocess.Popen([*command, name]) for name in ("one", "other")]
+    writers = [Popen([*command, name]) for name in ("one", "other")]
     codes = [writer.wait() for writer in writers]
     (tmp_path / "stop").touch()
     output, _ = reader.communicate()

@@ -13,6 +13,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from command_line import costlib
+from forked import Popen
 
 from costlib.data.dataset import Dataset
 from costlib.data.verify import verify
@@ -35,10 +36,10 @@ def parts(out: Path) -> int:
     return len(list((out / TRIALS).glob("measurements/*/part-*.parquet")))
 
 
-def start_and_wait_for_a_batch(command: list[str], out: Path) -> subprocess.Popen[str]:
+def start_and_wait_for_a_batch(command: list[str], out: Path) -> Popen:
     before = parts(out)
     command = [sys.executable, "-m", "costlib", *command]
-    process = subprocess.Popen(
+    process = Popen(
         command, cwd=out.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     deadline = time.monotonic() + 120

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from forked import Popen
+
 from costlib.collecting.claims import claimed
 
 CLAIM_AND_WAIT = """
@@ -17,7 +19,7 @@ with claimed(Path(sys.argv[1]), "task") as ours:
 
 
 def test_a_claim_holds_until_its_process_dies(tmp_path: Path) -> None:
-    other = subprocess.Popen(
+    other = Popen(
         [sys.executable, "-c", CLAIM_AND_WAIT, str(tmp_path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from forked import Popen
 
 from costlib.collecting import collect as collect_module
 from costlib.collecting.collect import CollectProgress, collect
@@ -111,9 +112,7 @@ def test_two_collectors_share_the_work(tmp_path: Path, network_file: Callable[[s
     out = tmp_path / "ds"
     tasks = [network_file(one) for one in ("matmul 32 32 32", "matmul 16 32 32", "softmax 16 32")]
     command = [sys.executable, "-m", "costlib", "collect", *tasks, "--out", str(out)]
-    both = [
-        subprocess.Popen([*command, "--programs", "4"], stderr=subprocess.PIPE) for _ in range(2)
-    ]
+    both = [Popen([*command, "--programs", "4"], stderr=subprocess.PIPE) for _ in range(2)]
     errors = [process.communicate()[1].decode() for process in both]
     assert [process.returncode for process in both] == [0, 0], errors
     records = Dataset.open(out).scan().collect()

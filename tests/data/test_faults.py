@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from dataset_rows import fill, hardware, measurement, workload
+from forked import Popen
 
 from costlib.data.compact import compact
 from costlib.data.dataset import Dataset
@@ -48,24 +49,22 @@ for number in range(int(sys.argv[2]), int(sys.argv[3])):
 """
 
 
-def start(code: str, *arguments: object) -> subprocess.Popen[str]:
+def start(code: str, *arguments: object) -> Popen:
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    process = subprocess.Popen(
-        command, cwd=Path(__file__).parent, stdout=subprocess.PIPE, text=True
-    )
+    process = Popen(command, cwd=Path(__file__).parent, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     process.stdout.readline()
     return process
 
 
-def kill_at_random(process: subprocess.Popen[str], moment: float) -> bool:
+def kill_at_random(process: Popen, moment: float) -> bool:
     """Return whether it was killed before it had finished."""
     time.sleep(moment)
     process.kill()
     return finish(process) != 0
 
 
-def finish(process: subprocess.Popen[str]) -> int:
+def finish(process: Popen) -> int:
     process.communicate()
     return process.returncode
 

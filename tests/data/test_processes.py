@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 from dataset_rows import WORKLOAD_ID, fill, hardware
+from forked import Popen
 
 from costlib.data.dataset import Dataset
 from costlib.data.verify import verify
@@ -34,12 +35,12 @@ for batch in range(batches):
 """
 
 
-def start_writer(path: Path, first: int, batches: int) -> subprocess.Popen[str]:
+def start_writer(path: Path, first: int, batches: int) -> Popen:
     command = [sys.executable, "-c", WRITER, str(path), str(first), str(batches)]
-    return subprocess.Popen(command, cwd=Path(__file__).parent, stdout=subprocess.PIPE, text=True)
+    return Popen(command, cwd=Path(__file__).parent, stdout=subprocess.PIPE, text=True)
 
 
-def finish(writer: subprocess.Popen[str]) -> int:
+def finish(writer: Popen) -> int:
     """Wait for a writer; return how many batches it says it has written."""
     output, _ = writer.communicate(timeout=60)
     return len(output.split())
@@ -105,7 +106,7 @@ print(dataset.add_hardware(hardware(), own).compute_s)
 """
     command = [sys.executable, "-c", code, str(tmp_path / "ds")]
     writers = [
-        subprocess.Popen(
+        Popen(
             [*command, str(i + 1)],
             cwd=Path(__file__).parent,
             stdin=subprocess.PIPE,

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 import time
 from itertools import pairwise
@@ -11,6 +10,7 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
+from forked import Popen
 
 from costlib.data.dataset import Dataset
 from costlib.features import build, worker
@@ -42,9 +42,9 @@ def copy(dataset: Dataset, tmp_path: Path) -> Dataset:
     return Dataset.open(shutil.copytree(dataset.path, tmp_path / "copy", ignore=without))
 
 
-def start_builder(dataset: Dataset, hardware: Hardware) -> subprocess.Popen[bytes]:
+def start_builder(dataset: Dataset, hardware: Hardware) -> Popen:
     command = [sys.executable, "-c", BUILDER, str(dataset.path), hardware.hardware_id]
-    return subprocess.Popen(command)
+    return Popen(command)
 
 
 def parts(dataset: Dataset, hardware: Hardware) -> list[Path]:

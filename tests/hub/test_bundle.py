@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from forked import Popen
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -143,7 +144,7 @@ for seed in range(10):
 
 
 def test_it_is_whole_while_it_is_saved_again(bundle_copy: Path) -> None:
-    writer = subprocess.Popen(
+    writer = Popen(
         [sys.executable, "-c", SAVE_AGAIN, str(bundle_copy)], stdout=subprocess.PIPE, text=True
     )
     assert writer.stdout is not None

@@ -1,0 +1,34 @@
+"""Measuring takes long for the sake of precision, which no test needs."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from forked import Popen
+
+from costlib.features import build
+from costlib.measure import client, jobs, measurer
+from costlib.tuning import comparison, run
+from costlib.tvm_compat import rpc
+
+
+def measure_quickly(set_to: Callable[[Any, str, Any], None]) -> None:
+    """Sample less, and fork the processes that are started.
+
+    Parameters
+    ----------
+    set_to
+        Sets an attribute, as ``setattr`` does.
+    """
+    set_to(measurer, "_CALIBRATION_SAMPLES", 10)
+    set_to(jobs, "_MAX_CALLS", 20)
+    set_to(run, "_MOST_CHECKS", 0)
+    set_to(comparison, "_FIRST_TURNS", 1)
+    set_to(comparison, "_MOST_TURNS", 1)
+    set_to(comparison, "_is_undisturbed", lambda pytorch: True)
+    forking = SimpleNamespace(**vars(subprocess) | {"Popen": Popen})
+    for module in (build, client, rpc):
+        set_to(module, "subprocess", forking)
