@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 from kept_server import KeptServer
+from known_examples import known_examples
 from quick import measure_quickly
 
 from costlib.collecting.collect import collect
@@ -19,6 +20,7 @@ from costlib.hub import Bundle
 from costlib.hub.train import train
 from costlib.measure import measurer
 from costlib.measure.config import MeasureConfig
+from costlib.space.design_space import DesignSpace
 from costlib.tvm_compat.api import module_to_json
 from costlib.workloads import Task, extract_tasks, load_network
 
@@ -40,6 +42,7 @@ def measuring_is_quick() -> Iterator[None]:
     """In this process and those it forks; what a test starts as a user does measures as usual."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(measurer, "MeasureServer", KeptServer)
+        patch.setattr(DesignSpace, "examples", known_examples)
         measure_quickly(patch.setattr)
         yield
 

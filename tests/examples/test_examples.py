@@ -8,14 +8,18 @@ import os
 import runpy
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Client, Listener
 from pathlib import Path
+from subprocess import PIPE, STDOUT
 from typing import Any
 
 import matplotlib as mpl
 import nbformat
 import numpy as np
 import pytest
+from forked import Popen
 from nbclient import NotebookClient
 
 from costlib.tvm_compat import ms, relax, tvm
@@ -52,8 +56,48 @@ def test_a_new_family(tmp_path: Path) -> None:
     assert network.latency_after_s > 0
 
 
+COSTLIB = """#!{python} -IS
+import sys
+from multiprocessing.connection import Client
+with Client({address!r}) as connection:
+    connection.send(sys.argv[1:])
+    code, output = connection.recv()
+sys.stdout.write(output)
+sys.exit(code)
+"""
+
+
+def answer(calls: Listener) -> None:
+    """Fork a process for each call of ``costlib``, until one without arguments."""
+    while True:
+        with calls.accept() as call:
+            arguments = call.recv()
+            if not arguments:
+                return
+            command = [sys.executable, "-m", "costlib", *arguments]
+            with Popen(command, stdout=PIPE, stderr=STDOUT, text=True) as process:
+                output, _ = process.communicate()
+            call.send((process.returncode, output))
+
+
+@pytest.fixture
+def commands(tmp_path: Path) -> Iterator[Path]:
+    """A folder with a ``costlib`` that starts in no time."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    command = folder / "costlib"
+    with Listener(family="AF_UNIX") as calls, ThreadPoolExecutor(1) as thread:
+        command.write_text(COSTLIB.format(python=sys.executable, address=calls.address))
+        command.chmod(0o755)
+        answered = thread.submit(answer, calls)
+        yield folder
+        with Client(calls.address) as last:
+            last.send([])
+        answered.result()
+
+
 def test_a_new_hardware_key_from_collecting_to_publishing(
-    tmp_path: Path, network_file: Callable[[str], str]
+    tmp_path: Path, network_file: Callable[[str], str], commands: Path
 ) -> None:
     sources = [network_file("matmul 64 64 64"), network_file("dense 32 64 64")]
     plan = tmp_path / "plan.toml"
@@ -62,7 +106,6 @@ def test_a_new_hardware_key_from_collecting_to_publishing(
         "programs_per_task = 4\nmin_flops = 0\n[mix]\nevolved = 0\n"
         f"[held_out]\nnetworks = ['{network_file('matmul 48 96 32')}']\nprograms_per_task = 2\n"
     )
-    bin_folder = Path(sys.executable).parent
     done = subprocess.run(
         ["sh", EXAMPLES / "new_hardware.sh", tmp_path / "mine", "5", tmp_path / "published"],
         env=os.environ
@@ -70,7 +113,7 @@ def test_a_new_hardware_key_from_collecting_to_publishing(
             "PLAN": str(plan),
             "TRIALS": "2",
             "NETWORK": sources[0],
-            "PATH": f"{bin_folder}:{os.environ['PATH']}",
+            "PATH": f"{commands}:{os.environ['PATH']}",
         },
         capture_output=True,
         text=True,
