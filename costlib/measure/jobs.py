@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.ma  # Which a median needs: once here, not in each child.
 
 from costlib.arrays import Float32s, Floats, load_arrays, save_arrays
 from costlib.canary_times import CanaryTimes

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_snake
 
-from costlib.tvm_compat import load_intrinsics, ms, relax, tvm
+from costlib.tvm_compat import load_intrinsics, ms, quick_parsing, relax, tvm
 from costlib.tvm_compat.cuda import check_compiles, find_compiler
 from costlib.tvm_compat.direct_calls import with_direct_calls
 from costlib.tvm_compat.link import link_shared
@@ -273,7 +273,8 @@ def register_intrinsics(target: dict[str, Any]) -> None:
 def _register_riscv(target: str) -> None:
     from tvm.s_tir.tensor_intrin.riscv_cpu import register_riscv_intrinsics
 
-    register_riscv_intrinsics(tvm.target.Target(json.loads(target)))
+    with quick_parsing():
+        register_riscv_intrinsics(tvm.target.Target(json.loads(target)))
 
 
 def script_modules() -> dict[str, Any]:
