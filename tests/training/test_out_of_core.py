@@ -11,11 +11,15 @@ from costlib.models import gbdt
 from costlib.models.boosting import lgb
 from costlib.models.gbdt import GbdtConfig, GbdtModel, ranked_together
 from costlib.training import out_of_core
-from costlib.training.batches import assemble
-from costlib.training.fit import judge
+from costlib.training.batches import TrainingData, assemble
+from costlib.training.metrics import Metrics, evaluate_scores
 from costlib.training.out_of_core import MAX_BIN, fit_gbdt
 
 CONFIG = GbdtConfig(num_trees=20, min_programs_per_leaf=3)
+
+
+def judge(model: GbdtModel, data: TrainingData) -> Metrics:
+    return evaluate_scores(model.predict(data.batch), data.latency_s, data.groups)
 
 
 @pytest.mark.parametrize("slice_rows", [7, 8192])

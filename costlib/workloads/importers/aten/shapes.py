@@ -60,8 +60,10 @@ def _transpose(g: Graph, x: Any, one: int, other: int) -> Any:
 @converts("cat")
 def _cat(g: Graph, tensors: Sequence[Any], dim: int = 0) -> Any:
     dtype = dtype_of(g.out)
-    parts = [g.tensor(x, dtype) for x in tensors]
-    kept = [x for x in parts if 0 not in shape_of(x)] or parts[-1:]
+    some = [
+        x for x in tensors if 0 not in (x.shape if isinstance(x, torch.Tensor) else shape_of(x))
+    ]
+    kept = [g.tensor(x, dtype) for x in some or tensors[-1:]]
     return R.concat(kept, dim % len(shape_of(g.out))) if len(kept) > 1 else kept[0]
 
 
