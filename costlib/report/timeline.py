@@ -16,8 +16,8 @@ from costlib.tuning.profile import NetworkProfile
 _LANES = 4
 """A network's time is cut into so many pieces, one below the other."""
 
-_NAMED_SHARE = 0.02
-"""Of the network's time: from there on there is room for a kernel's name."""
+_CHARACTER = 0.008
+"""Share of a row that a letter takes; a kernel is named where its name fits."""
 
 _TUNED, _SLOWER, _UNKNOWN = "tab:blue", "tab:red", "tab:gray"
 _LEGEND = {
@@ -53,12 +53,14 @@ def _draw(axes: Axes, profile: NetworkProfile) -> None:
         color = _UNKNOWN if kernel.tuned_s is None else _TUNED
         _bar(axes, begin_s, min(tuned_s, kernel.latency_s), lane_s, color)
         _bar(axes, begin_s + tuned_s, kernel.latency_s - tuned_s, lane_s, _SLOWER)
-        if kernel.latency_s > _NAMED_SHARE * total_s:
-            lane, start_s = divmod(begin_s, lane_s)
-            middle_s = min(start_s + kernel.latency_s / 2, lane_s)
-            operator = kernel.name.partition(" ")[0]
-            style: dict[str, Any] = {"rotation": 90, "ha": "center", "va": "center", "fontsize": 6}
-            axes.text(middle_s * 1e3, lane, operator, **style)
+        lane, start_s = divmod(begin_s, lane_s)
+        operator = kernel.name.partition(" ")[0]
+        shown_s = min(kernel.latency_s, lane_s - start_s)
+        if shown_s > _CHARACTER * len(operator) * lane_s:
+            middle_ms = (start_s + shown_s / 2) * 1e3
+            axes.text(
+                middle_ms, lane, operator, ha="center", va="center", fontsize=7, color="white"
+            )
         begin_s += kernel.latency_s
     axes.set_title(f"{profile.network}: {profile.network_s * 1e3:.3g} ms a call", fontsize=9)
     axes.set(xlim=(0, lane_s * 1e3), ylim=(_LANES - 0.5, -0.5), xlabel="ms, row after row")
@@ -73,5 +75,5 @@ def _bar(axes: Axes, begin_s: float, secs: float, lane_s: float, color: str) -> 
         left_s = max(begin_s, lane_begin_s)
         part_s = min(begin_s + secs, lane_begin_s + lane_s) - left_s
         if part_s > 0:
-            style: dict[str, Any] = {"color": color, "edgecolor": "white", "linewidth": 0.3}
+            style: dict[str, Any] = {"color": color, "edgecolor": "white", "linewidth": 1}
             axes.barh(lane, part_s * 1e3, 0.86, (left_s - lane_begin_s) * 1e3, **style)
