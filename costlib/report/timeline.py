@@ -13,8 +13,11 @@ from matplotlib.patches import Patch
 from costlib.report.figures import save_figure
 from costlib.tuning.profile import NetworkProfile
 
-_LANES = 4
-"""A network's time is cut into so many pieces, one below the other."""
+_MOST_ROWS = 4
+"""A network's time is cut into so many pieces at most, one below the other."""
+
+_KERNELS = 8
+"""Of a row, at least."""
 
 _CHARACTER = 0.008
 """Share of a row that a letter takes; a kernel is named where its name fits."""
@@ -46,34 +49,33 @@ def timeline_figure(profiles: Sequence[NetworkProfile]) -> Figure:
 
 def _draw(axes: Axes, profile: NetworkProfile) -> None:
     total_s = sum(kernel.latency_s for kernel in profile.kernels)
-    lane_s = total_s / _LANES
+    rows = min(_MOST_ROWS, 1 + len(profile.kernels) // _KERNELS)
+    row_s = total_s / rows
     begin_s = 0.0
     for kernel in profile.kernels:
         tuned_s = kernel.latency_s if kernel.tuned_s is None else kernel.tuned_s
         color = _UNKNOWN if kernel.tuned_s is None else _TUNED
-        _bar(axes, begin_s, min(tuned_s, kernel.latency_s), lane_s, color)
-        _bar(axes, begin_s + tuned_s, kernel.latency_s - tuned_s, lane_s, _SLOWER)
-        lane, start_s = divmod(begin_s, lane_s)
+        _bar(axes, begin_s, min(tuned_s, kernel.latency_s), rows, row_s, color)
+        _bar(axes, begin_s + tuned_s, kernel.latency_s - tuned_s, rows, row_s, _SLOWER)
+        row, start_s = divmod(begin_s, row_s)
         operator = kernel.name.partition(" ")[0]
-        shown_s = min(kernel.latency_s, lane_s - start_s)
-        if shown_s > _CHARACTER * len(operator) * lane_s:
+        shown_s = min(kernel.latency_s, row_s - start_s)
+        if shown_s > _CHARACTER * len(operator) * row_s:
             middle_ms = (start_s + shown_s / 2) * 1e3
-            axes.text(
-                middle_ms, lane, operator, ha="center", va="center", fontsize=7, color="white"
-            )
+            axes.text(middle_ms, row, operator, ha="center", va="center", fontsize=7, color="white")
         begin_s += kernel.latency_s
     axes.set_title(f"{profile.network}: {profile.network_s * 1e3:.3g} ms a call", fontsize=9)
-    axes.set(xlim=(0, lane_s * 1e3), ylim=(_LANES - 0.5, -0.5), xlabel="ms, row after row")
+    axes.set(xlim=(0, row_s * 1e3), ylim=(rows - 0.5, -0.5), xlabel="ms, row after row")
     axes.set_yticks([])
     axes.spines[["top", "right", "left"]].set_visible(False)
 
 
-def _bar(axes: Axes, begin_s: float, secs: float, lane_s: float, color: str) -> None:
+def _bar(axes: Axes, begin_s: float, secs: float, rows: int, row_s: float, color: str) -> None:
     """Draw a bar, which may go on in the next rows."""
-    for lane in range(_LANES):
-        lane_begin_s = lane * lane_s
-        left_s = max(begin_s, lane_begin_s)
-        part_s = min(begin_s + secs, lane_begin_s + lane_s) - left_s
+    for row in range(rows):
+        row_begin_s = row * row_s
+        left_s = max(begin_s, row_begin_s)
+        part_s = min(begin_s + secs, row_begin_s + row_s) - left_s
         if part_s > 0:
             style: dict[str, Any] = {"color": color, "edgecolor": "white", "linewidth": 1}
-            axes.barh(lane, part_s * 1e3, 0.86, (left_s - lane_begin_s) * 1e3, **style)
+            axes.barh(row, part_s * 1e3, 0.86, (left_s - row_begin_s) * 1e3, **style)

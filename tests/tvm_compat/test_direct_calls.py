@@ -127,3 +127,9 @@ def test_a_kernel_that_calls_a_function_of_tvms_own(hardware: Hardware) -> None:
     assert is_direct(made)
     (found,) = arrays(made["main"](tvm.runtime.tensor(X[:, ::-1].copy())))
     np.testing.assert_array_equal(found, np.sort(X))
+
+
+def test_a_network_without_kernels(hardware: Hardware) -> None:
+    module = script('x: R.Tensor((3, 4), "float32")', ["a = R.reshape(x, (4, 3))"], "a", "a")
+    (found,) = arrays(machine(module, hardware)["main"](tvm.runtime.tensor(X)))
+    np.testing.assert_array_equal(found, X.reshape(4, 3))
