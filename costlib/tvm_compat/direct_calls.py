@@ -110,7 +110,8 @@ class _Writer:
         for number, call in enumerate(line.calls, start=1):
             arguments = [_array(*places[tensor.base], tensor) for tensor in call.tensors]
             statements += [_call(call, arguments), *note(number)]
-        function = tirx.PrimFunc([*parameters, traced], tirx.SeqStmt(statements))
+        body = tirx.stmt_seq(*statements) if statements else tirx.Evaluate(0)
+        function = tirx.PrimFunc([*parameters, traced], body)
         return function.with_attr({"tirx.is_scheduled": True, "tirx.noalias": True})
 
     def _caller(self, body: Any, *, traced: bool) -> Any:

@@ -133,3 +133,9 @@ def test_a_network_without_kernels(hardware: Hardware) -> None:
     module = script('x: R.Tensor((3, 4), "float32")', ["a = R.reshape(x, (4, 3))"], "a", "a")
     (found,) = arrays(machine(module, hardware)["main"](tvm.runtime.tensor(X)))
     np.testing.assert_array_equal(found, X.reshape(4, 3))
+
+
+@pytest.mark.parametrize("triple", ["aarch64-linux-gnu", "riscv64-linux-gnu"])
+def test_other_processors_with_a_clock_and_without(triple: str) -> None:
+    target = tvm.target.Target({"kind": "llvm", "mtriple": triple, "num-cores": 2})
+    assert compile_network(prepare_network(load_network("softmax 8 8")), target, None)
