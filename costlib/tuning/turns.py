@@ -62,9 +62,14 @@ class Contestant:
 
     @property
     def _enough(self) -> int:
-        if min(self.turns, default=0.0) < _SLOW_SECS:
+        if not self.is_slow:
             return _ENOUGH
         return 1 if self.is_yardstick else 2
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether a call takes so long that others hardly disturb it."""
+        return min(self.turns, default=0.0) >= _SLOW_SECS
 
     def take_turn(self) -> None:
         """Time it once more, for as long as its calls take."""
@@ -76,12 +81,12 @@ class Contestant:
 def take_turns(contestants: Sequence[Contestant], most: int) -> None:
     """Time contestants one after the other until all have settled, at most so many times.
 
-    Those that must not be disturbed differently run in every round; a slow yardstick that has
-    settled does not.
+    Those that must not be disturbed differently run in every round; a yardstick, or what is slow,
+    does not once it has settled.
     """
     for _ in range(most):
         if all(one.is_settled for one in contestants):
             return
         for one in contestants:
-            if not (one.is_yardstick and one.is_settled):
+            if not (one.is_settled and (one.is_yardstick or one.is_slow)):
                 one.take_turn()
