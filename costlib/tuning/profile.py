@@ -22,6 +22,7 @@ from costlib.scratch import ScratchFolder
 from costlib.tuning.compiled import CompiledNetwork
 from costlib.tuning.result import read_result
 from costlib.tuning.turns import Contestant, take_turns
+from costlib.workloads.interface import Kernel
 from costlib.workloads.network import InputSpec
 
 _TURNS = 5
@@ -29,27 +30,19 @@ _QUIET_SHARE = 0.1
 """Of the calls, those that took least count."""
 
 
-class KernelProfile(Frozen):
+class KernelProfile(Kernel):
     """One call of a kernel.
 
     Attributes
     ----------
-    name, workload_id
-        Title and id of its task; without the second it is no task.
     latency_s
         Seconds that it takes in the network.
     tuned_s
         Seconds that it took when it was tuned; ``None`` if that is not known.
-    flops, nbytes
-        Floating-point operations, and size of what it reads and writes.
     """
 
-    name: str
-    workload_id: str
     latency_s: float
     tuned_s: float | None
-    flops: float
-    nbytes: int
 
 
 class NetworkProfile(Frozen):
@@ -142,12 +135,7 @@ def profile_network(
     *latencies_s, dispatch_s = quiet_s(np.concatenate(times)).tolist()
     kernels = tuple(
         KernelProfile(
-            name=call.name,
-            workload_id=call.workload_id,
-            latency_s=latency_s,
-            tuned_s=tuned_s.get(call.workload_id),
-            flops=call.flops,
-            nbytes=call.nbytes,
+            **call.model_dump(), latency_s=latency_s, tuned_s=tuned_s.get(call.workload_id)
         )
         for call, latency_s in zip(calls, latencies_s, strict=True)
     )
