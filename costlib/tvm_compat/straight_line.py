@@ -7,7 +7,7 @@ piece of memory, constants in another.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -23,6 +23,11 @@ _PACK_BYTES = 1 << 30
 
 _STORED_AS_INTEGERS = ("bfloat16", "float8", "float4")
 """Types that TVM lowers to integers, also where it writes the type of an argument."""
+
+
+def tensor_bytes(shape: Sequence[int], dtype: str) -> int:
+    """Return the size of a tensor; a boolean takes a byte."""
+    return math.prod(shape) * max(int(tvm.DataType(dtype).bits) // 8, 1)
 
 
 class NotStraightError(Exception):
@@ -47,8 +52,7 @@ class Tensor:
     @property
     def nbytes(self) -> int:
         """Its size."""
-        bits = int(tvm.DataType(self.dtype).bits)
-        return math.prod(self.shape) * max(bits // 8, 1)
+        return tensor_bytes(self.shape, self.dtype)
 
 
 class Call(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import keyword
-import math
 import tokenize
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,6 +12,7 @@ from typing import Any
 from costlib.identity import content_id
 from costlib.tvm_compat import tvm
 from costlib.tvm_compat.api import argument_shapes, estimate_flops
+from costlib.tvm_compat.straight_line import tensor_bytes
 from costlib.workloads.title import task_title
 
 
@@ -63,10 +63,7 @@ class Task:
     @property
     def nbytes(self) -> int:
         """Size of what it is called with, results included."""
-        return sum(
-            math.prod(shape) * max(tvm.DataType(dtype).bits // 8, 1)
-            for dtype, shape in self.arguments
-        )
+        return sum(tensor_bytes(shape, dtype) for dtype, shape in self.arguments)
 
     def times(self, weight: int) -> Task:
         """Return the same task with another weight."""
