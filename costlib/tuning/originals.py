@@ -79,6 +79,20 @@ class Original:
         self.inputs = self._trials[0].inputs if self._trials else kinds[0]
         self.faults = faults_of(self.compare(library, measurer))
 
+    def judge(self, outputs: Arrays) -> list[OutputAgreement]:
+        """Compare what something else computes of :attr:`inputs`."""
+        specs = self._network.interface.outputs
+        return [
+            one
+            for trial in self._trials[:1]
+            for one in compare_outputs(
+                specs,
+                outputs,
+                trial.expected[: len(specs)],
+                [nudged[: len(specs)] for nudged in trial.nudged],
+            )
+        ]
+
     def compare(self, library: Path, measurer: Measurer) -> list[OutputAgreement]:
         """Run a library and compare; of all inputs, those that show a difference, or the first."""
         first: list[OutputAgreement] = []
