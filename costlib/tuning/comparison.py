@@ -17,6 +17,7 @@ from costlib.measure.config import NetworkJob
 from costlib.measure.jobs import fastest_call
 from costlib.measure.measurer import Measurer
 from costlib.scratch import ScratchFolder
+from costlib.tuning.originals import Original
 from costlib.tuning.pytorch_process import PatientPyTorch
 from costlib.tuning.turns import Contestant, take_turns
 from costlib.workloads import Network, TorchReference
@@ -64,12 +65,11 @@ class Comparison(Frozen):
 
 def compare(
     network: Network,
-    untuned: Path,
+    original: Original,
     tuned: Path,
     measurer: Measurer,
-    original: str,
-    inputs: Sequence[np.ndarray],
     outputs: Sequence[OutputAgreement],
+    tuned_s: float,
 ) -> Comparison:
     """Time both libraries and PyTorch on the same inputs, taking turns until they agree.
 
@@ -80,13 +80,14 @@ def compare(
     Parameters
     ----------
     network
-        The network that both libraries were compiled from.
-    untuned, tuned
-        The libraries.
+        The network.
+    original, tuned
+        Its original with the untuned library, and the tuned library.
     measurer
         Runs them.
-    original, inputs, outputs
-        What the tuned network's outputs were compared with, on which inputs, and how they agree.
+    outputs, tuned_s
+        How the tuned network's outputs agree with the original's, and what a call took then: of a
+        slow network, that counts.
 
     Raises
     ------
@@ -95,9 +96,12 @@ def compare(
     """
     with ScratchFolder() as folder, ExitStack() as stack:
         file = folder / "inputs"
+        inputs = original.inputs
         save_arrays(file, [*inputs, *network.state])
-        before = Contestant(partial(_run, measurer, untuned, file), is_yardstick=True)
+        before = Contestant(partial(_run, measurer, original.library, file), is_yardstick=True)
+        before.count(original.untuned_s)
         after = Contestant(partial(_run, measurer, tuned, file))
+        after.count(tuned_s)
         pytorch: list[Contestant] = []
         if isinstance(network.reference, TorchReference) and measurer.devices is None:
             threads = measurer.hardware.num_cores
@@ -120,7 +124,7 @@ def compare(
         pytorch_latency_s=None if best is None else best.latency_s,
         spread_s={what: one.spread_s for what, one in timed.items()},
         doubtful=tuple(what for what, one in timed.items() if not one.is_settled),
-        original=original,
+        original=original.name,
         outputs=tuple(outputs),
         max_abs_error=max((output.max_abs_error or 0.0 for output in outputs), default=0.0),
         max_abs_output=max((output.max_abs_output or 0.0 for output in outputs), default=0.0),

@@ -12,7 +12,7 @@ from costlib.canary_times import CanaryTimes
 from costlib.errors import MeasureError
 from costlib.hardware import Hardware
 from costlib.measure.config import MeasureConfig
-from costlib.measure.jobs import fastest_call
+from costlib.measure.jobs import SLOW_SECS, fastest_call
 from costlib.measure.measurer import Measurer
 from costlib.tuning import comparison
 from costlib.tuning.comparison import _is_undisturbed, compare
@@ -45,14 +45,26 @@ def libraries(tmp_path_factory: pytest.TempPathFactory, hardware: Hardware) -> d
 def test_latencies_of_both_and_of_pytorch(measurer: Measurer, libraries: dict[str, Path]) -> None:
     network = load_network(SOURCE)
     original = Original(network, libraries[SOURCE], measurer)
-    outputs = original.compare(libraries[SOURCE], measurer)
-    library = libraries[SOURCE]
-    name, inputs = original.name, original.inputs
-    figures = compare(network, library, library, measurer, name, inputs, outputs)
+    outputs, tuned_s = original.compare(libraries[SOURCE], measurer)
+    assert 0 < tuned_s < SLOW_SECS and 0 < original.untuned_s < SLOW_SECS
+    figures = compare(network, original, libraries[SOURCE], measurer, outputs, tuned_s)
     assert figures.original == "PyTorch"
     assert figures.max_abs_error < 1e-4 * max(figures.max_abs_output, 1.0)
     assert figures.latency_before_s > 0 and figures.latency_after_s > 0
     assert figures.pytorch_latency_s is not None and figures.pytorch_latency_s > 0
+
+
+def test_calls_that_took_long_count_as_turns(
+    measurer: Measurer, libraries: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a slow network is called once for its outputs and its time."""
+    network = dataclasses.replace(load_network(SOURCE), reference=None)
+    original = Original(network, libraries[SOURCE], measurer)
+    original.untuned_s = 2.0
+    monkeypatch.setattr(comparison, "_run", lambda *call: 1.5)
+    figures = compare(network, original, libraries[SOURCE], measurer, [], 1.5)
+    assert figures.latency_before_s == 2.0 and figures.latency_after_s == 1.5
+    assert figures.doubtful == ()
 
 
 def test_where_threads_disturb_each_other_pytorch_runs_patiently(
@@ -64,7 +76,7 @@ def test_where_threads_disturb_each_other_pytorch_runs_patiently(
     original = Original(network, library, measurer)
     monkeypatch.setattr(comparison, "_is_undisturbed", _is_undisturbed)
     monkeypatch.setattr(comparison, "_HARM", 0.5)
-    figures = compare(network, library, library, measurer, "PyTorch", original.inputs, [])
+    figures = compare(network, original, library, measurer, [], 0.0)
     assert figures.pytorch_latency_s is not None
     assert 0 < figures.pytorch_latency_s < 0.1
 
@@ -88,7 +100,7 @@ def test_another_network_is_seen_to_compute_something_else(
 ) -> None:
     original = Original(load_network(SOURCE), libraries[SOURCE], measurer)
     assert original.faults == []
-    (fault,) = faults_of(original.compare(libraries[OTHER], measurer))
+    (fault,) = faults_of(original.compare(libraries[OTHER], measurer)[0])
     assert "elements differ" in fault, "negative values are not cut off"
 
 
@@ -106,7 +118,7 @@ def test_without_an_original_the_untuned_network_is_the_measure(
     original = Original(network, libraries[OTHER], measurer)
     assert original.name == "the untuned network"
     assert original.faults == []
-    assert faults_of(original.compare(libraries[SOURCE], measurer))
+    assert faults_of(original.compare(libraries[SOURCE], measurer)[0])
 
 
 def test_a_library_that_does_not_run_is_an_error(
@@ -115,8 +127,8 @@ def test_a_library_that_does_not_run_is_an_error(
     broken = tmp_path / "broken.so"
     broken.write_bytes(b"no library")
     network = load_network(SOURCE)
-    inputs = network.random_inputs(0)
+    original = Original(network, libraries[SOURCE], measurer)
     with pytest.raises(MeasureError, match=r"broken\.so does not run"):
-        compare(network, libraries[SOURCE], broken, measurer, "PyTorch", inputs, [])
+        compare(network, original, broken, measurer, [], 0.0)
     with pytest.raises(MeasureError, match=r"broken\.so does not run"):
         Original(network, broken, measurer)
