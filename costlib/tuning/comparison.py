@@ -86,11 +86,11 @@ class Comparison(Frozen):
 
 def compare(
     network: Network,
-    untuned: Path,
+    original: Original,
     tuned: Path,
     measurer: Measurer,
-    original: Original,
     outputs: Sequence[OutputAgreement],
+    tuned_s: float,
     against: Sequence[str] = (),
     report: Callable[[str], None] = lambda stage: None,
 ) -> Comparison:
@@ -102,13 +102,14 @@ def compare(
     Parameters
     ----------
     network
-        The network that both libraries were compiled from.
-    untuned, tuned
-        The libraries.
+        The network.
+    original, tuned
+        Its original with the untuned library, and the tuned library.
     measurer
         Runs them; what is not ours runs on this machine alone.
-    original, outputs
-        What the tuned network's outputs were compared with, and how they agree.
+    outputs, tuned_s
+        How the tuned network's outputs agree with the original's, and what a call took then: of a
+        slow network, that counts.
     against
         Names of the engines that were asked for.
     report
@@ -124,8 +125,10 @@ def compare(
     with ScratchFolder() as folder, Rivals(network, original, threads, engines, report) as rivals:
         file = folder / "inputs"
         save_arrays(file, [*original.inputs, *network.state])
-        before = Contestant(partial(_run, measurer, untuned, file), is_yardstick=True)
+        before = Contestant(partial(_run, measurer, original.library, file), is_yardstick=True)
+        before.count(original.untuned_s)
         after = Contestant(partial(_run, measurer, tuned, file))
+        after.count(tuned_s)
         report(f"comparing {network.name} with {rivals.names}")
         take_turns([before, after, *rivals.settings], _FIRST_TURNS)
         rivals.calm_down()

@@ -13,7 +13,7 @@ from costlib.canary_times import CanaryTimes
 from costlib.errors import MeasureError
 from costlib.hardware import Hardware
 from costlib.measure.config import MeasureConfig
-from costlib.measure.jobs import fastest_call
+from costlib.measure.jobs import SLOW_SECS, fastest_call
 from costlib.measure.measurer import Measurer
 from costlib.tuning import comparison, rivals
 from costlib.tuning.comparison import compare
@@ -46,14 +46,27 @@ def libraries(tmp_path_factory: pytest.TempPathFactory, hardware: Hardware) -> d
 def test_latencies_of_both_and_of_pytorch(measurer: Measurer, libraries: dict[str, Path]) -> None:
     network = load_network(SOURCE)
     original = Original(network, libraries[SOURCE], measurer)
-    outputs = original.compare(libraries[SOURCE], measurer)
-    library = libraries[SOURCE]
-    figures = compare(network, library, library, measurer, original, outputs)
+    outputs, tuned_s = original.compare(libraries[SOURCE], measurer)
+    assert 0 < tuned_s < SLOW_SECS and 0 < original.untuned_s < SLOW_SECS
+    figures = compare(network, original, libraries[SOURCE], measurer, outputs, tuned_s)
     assert figures.original == "PyTorch"
     assert figures.max_abs_error < 1e-4 * max(figures.max_abs_output, 1.0)
     assert figures.latency_before_s > 0 and figures.latency_after_s > 0
     assert figures.pytorch_latency_s is not None and figures.pytorch_latency_s > 0
     assert figures.engines == ()
+
+
+def test_calls_that_took_long_count_as_turns(
+    measurer: Measurer, libraries: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a slow network is called once for its outputs and its time."""
+    network = dataclasses.replace(load_network(SOURCE), reference=None)
+    original = Original(network, libraries[SOURCE], measurer)
+    original.untuned_s = 2.0
+    monkeypatch.setattr(comparison, "_run", lambda *call: 1.5)
+    figures = compare(network, original, libraries[SOURCE], measurer, [], 1.5)
+    assert figures.latency_before_s == 2.0 and figures.latency_after_s == 1.5
+    assert figures.doubtful == ()
 
 
 def test_where_threads_disturb_each_other_pytorch_runs_patiently(
@@ -65,7 +78,7 @@ def test_where_threads_disturb_each_other_pytorch_runs_patiently(
     monkeypatch.setattr(rivals, "_HARM", 0.5)
     network, library = load_network(SOURCE), libraries[SOURCE]
     original = Original(network, library, measurer)
-    figures = compare(network, library, library, measurer, original, [])
+    figures = compare(network, original, library, measurer, [], 0.0)
     assert figures.pytorch_latency_s is not None
     assert 0 < figures.pytorch_latency_s < 0.1
 
@@ -78,9 +91,7 @@ def test_engines_that_were_asked_for(
     original = Original(network, library, measurer)
     stages: list[str] = []
     names = ["onnxruntime", "openvino"]
-    figures = compare(
-        network, library, library, measurer, original, [], names, report=stages.append
-    )
+    figures = compare(network, original, library, measurer, [], 0.0, names, stages.append)
     runs, absent = figures.engines
     assert runs.latency_s is not None and runs.latency_s > 0 and runs.problem is None
     assert runs.max_abs_error is not None and runs.max_abs_error < 1e-4
@@ -101,7 +112,7 @@ def test_an_engine_that_computes_something_else_is_not_timed(
     original = Original(network, library, measurer)
     judge = original.judge
     monkeypatch.setattr(original, "judge", lambda outputs: judge([outputs[0] + 1]))
-    figures = compare(network, library, library, measurer, original, [], ["onnxruntime"])
+    figures = compare(network, original, library, measurer, [], 0.0, ["onnxruntime"])
     (found,) = figures.engines
     assert found.latency_s is None
     assert found.problem is not None and "computes something else: output0" in found.problem
@@ -115,7 +126,7 @@ def test_what_is_measured_elsewhere_is_not_compared_with_engines(
     original = Original(network, library, measurer)
     monkeypatch.setattr(comparison, "_run", lambda *_: 1e-3)
     monkeypatch.setattr(measurer, "devices", object())
-    figures = compare(network, library, library, measurer, original, [], ["openvino"])
+    figures = compare(network, original, library, measurer, [], 0.0, ["openvino"])
     assert figures.pytorch_latency_s is None
     assert figures.engines[0].problem == "the network runs on another machine"
 
@@ -125,7 +136,7 @@ def test_another_network_is_seen_to_compute_something_else(
 ) -> None:
     original = Original(load_network(SOURCE), libraries[SOURCE], measurer)
     assert original.faults == []
-    (fault,) = faults_of(original.compare(libraries[OTHER], measurer))
+    (fault,) = faults_of(original.compare(libraries[OTHER], measurer)[0])
     assert "elements differ" in fault, "negative values are not cut off"
 
 
@@ -143,7 +154,7 @@ def test_without_an_original_the_untuned_network_is_the_measure(
     original = Original(network, libraries[OTHER], measurer)
     assert original.name == "the untuned network"
     assert original.faults == []
-    assert faults_of(original.compare(libraries[SOURCE], measurer))
+    assert faults_of(original.compare(libraries[SOURCE], measurer)[0])
 
 
 def test_a_library_that_does_not_run_is_an_error(
@@ -154,6 +165,6 @@ def test_a_library_that_does_not_run_is_an_error(
     network = load_network(SOURCE)
     original = Original(network, libraries[SOURCE], measurer)
     with pytest.raises(MeasureError, match=r"broken\.so does not run"):
-        compare(network, libraries[SOURCE], broken, measurer, original, [])
+        compare(network, original, broken, measurer, [], 0.0)
     with pytest.raises(MeasureError, match=r"broken\.so does not run"):
         Original(network, broken, measurer)
