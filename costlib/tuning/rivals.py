@@ -68,10 +68,17 @@ class Rival:
             try:
                 return process.fastest_call(secs)
             except MeasureError as error:
-                self.problem = str(error)
+                if self.problem is None:
+                    self.give_up(error)
                 return math.inf
 
         self.settings.append(Contestant(run))
+
+    def give_up(self, error: MeasureError) -> None:
+        """Note why it does not run, and say so unless that was said before the run."""
+        self.problem = str(error)
+        if self.engine.missing() is None:
+            _log.warning("%s: %s", self.engine.title, error)
 
 
 class Rivals(AbstractContextManager["Rivals"]):
@@ -170,9 +177,7 @@ class Rivals(AbstractContextManager["Rivals"]):
                 raise MeasureError(f"it computes something else: {'; '.join(faults)}")
             rival.add(process)
         except MeasureError as error:
-            rival.problem = str(error)
-            if rival.engine.missing() is None:
-                _log.warning("%s: %s", rival.engine.title, error)
+            rival.give_up(error)
 
     def _process(self, engine: Engine, *, patient: bool = False) -> EngineProcess:
         process = EngineProcess(engine, self._handover, self._threads, patient=patient)

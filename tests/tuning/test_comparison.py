@@ -18,6 +18,7 @@ from costlib.measure.measurer import Measurer
 from costlib.tuning import comparison, rivals
 from costlib.tuning.comparison import compare
 from costlib.tuning.compiled import CompiledNetwork
+from costlib.tuning.engines.process import EngineProcess
 from costlib.tuning.originals import Original, faults_of
 from costlib.tuning.rivals import _is_undisturbed
 from costlib.workloads import load_network, prepare_network
@@ -117,6 +118,29 @@ def test_an_engine_that_computes_something_else_is_not_timed(
     assert found.latency_s is None
     assert found.problem is not None and "computes something else: output0" in found.problem
     assert found.problem in caplog.text
+
+
+def test_an_engine_that_dies_in_its_turn_does_not_end_the_run(
+    measurer: Measurer,
+    libraries: dict[str, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def die(process: EngineProcess, secs: float) -> float:
+        process._process._process.kill()
+        return alive(process, secs)
+
+    alive = EngineProcess.fastest_call
+    monkeypatch.setattr(EngineProcess, "fastest_call", die)
+    monkeypatch.setattr(comparison, "_MOST_TURNS", 3)
+    network, library = load_network(SOURCE), libraries[SOURCE]
+    original = Original(network, library, measurer)
+    figures = compare(network, original, library, measurer, [], 0.0, ["onnxruntime"])
+    (found,) = figures.engines
+    assert found.latency_s is None and found.problem == "it died over the network"
+    assert caplog.text.count("ONNX Runtime: it died") == 1
+    assert figures.pytorch_latency_s is not None
+    assert "ONNX Runtime" not in figures.spread_s
 
 
 def test_what_is_measured_elsewhere_is_not_compared_with_engines(
