@@ -54,6 +54,7 @@ class Rival:
     settings: list[Contestant] = field(default_factory=list)
     outputs: Sequence[OutputAgreement] = ()
     problem: str | None = None
+    _process: EngineProcess | None = None
 
     @property
     def best(self) -> Contestant | None:
@@ -62,7 +63,13 @@ class Rival:
         return min(alive, key=lambda one: one.latency_s, default=None)
 
     def add(self, process: EngineProcess) -> None:
-        """Take a process as one more setting; it no longer counts once it has died."""
+        """Take a process as one more setting; that no longer counts once the process has died.
+
+        The one before it has had its turns, and ends: a network may need much memory.
+        """
+        if self._process is not None:
+            self._process.close()
+        self._process = process
 
         def run(secs: float) -> float:
             try:

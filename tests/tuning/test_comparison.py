@@ -6,6 +6,7 @@ import dataclasses
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from costlib.measure.measurer import Measurer
 from costlib.tuning import comparison, rivals
 from costlib.tuning.comparison import compare
 from costlib.tuning.compiled import CompiledNetwork
+from costlib.tuning.engines.catalogue import Engine
 from costlib.tuning.engines.process import EngineProcess
 from costlib.tuning.originals import Original, faults_of
 from costlib.tuning.rivals import _is_undisturbed
@@ -87,6 +89,15 @@ def test_where_threads_disturb_each_other_pytorch_runs_patiently(
 def test_engines_that_were_asked_for(
     measurer: Measurer, libraries: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    started: list[tuple[str, bool]] = []
+    start = EngineProcess.__init__
+
+    def note(process: EngineProcess, engine: Engine, *rest: Any, patient: bool = False) -> None:
+        start(process, engine, *rest, patient=patient)
+        started.append((engine.name, patient))
+
+    monkeypatch.setattr(EngineProcess, "__init__", note)
+    monkeypatch.setattr(rivals, "_is_undisturbed", lambda settings: len(settings) == 2)
     monkeypatch.setitem(sys.modules, "openvino", None)
     network, library = load_network(SOURCE), libraries[SOURCE]
     original = Original(network, library, measurer)
@@ -95,6 +106,7 @@ def test_engines_that_were_asked_for(
     figures = compare(network, original, library, measurer, [], 0.0, names, stages.append)
     runs, absent = figures.engines
     assert runs.latency_s is not None and runs.latency_s > 0 and runs.problem is None
+    assert [patient for name, patient in started if name == runs.name] == [False, True]
     assert runs.max_abs_error is not None and runs.max_abs_error < 1e-4
     assert absent.latency_s is None
     assert absent.problem == "openvino is not installed; pip install 'costlib[engines]'"

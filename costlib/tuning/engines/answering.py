@@ -39,6 +39,10 @@ class Answering(AbstractContextManager["Answering"]):
         )
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process; again, that does nothing."""
         self._connection.close()
         try:
             self._process.wait(_END_SECS)

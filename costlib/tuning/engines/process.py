@@ -74,11 +74,15 @@ class EngineProcess(AbstractContextManager["EngineProcess"]):
             self._process.answer(_START_SECS)
             self.outputs = load_arrays(handover.folder / (_OUTPUTS + engine.name))
         except BaseException:
-            self.__exit__()
+            self.close()
             raise
 
     def __exit__(self, *_: object) -> None:
-        self._process.__exit__()
+        self.close()
+
+    def close(self) -> None:
+        """End the process, if that was not done before."""
+        self._process.close()
 
     def fastest_call(self, secs: float) -> float:
         """Return the seconds of the fastest call in a while; raise ``MeasureError`` if it dies."""
