@@ -19,7 +19,7 @@ _PICTURE = "engines.svg"
 _COMPARED = (
     "Each network of the zoo, and ten of `transformers` that are not in it, is tuned in all "
     "layouts with the shipped bundle. Then it runs beside PyTorch, `torch.compile`, ONNX Runtime "
-    "and OpenVINO: float32, the same threads, the hint for latency, each in a process of its own, "
+    "and OpenVINO: float32, the same threads, the hint for latency, "
     "in turns until those of each agree. `torch.compile` with max-autotune has its weights frozen. "
     "An engine that cannot load a network, or computes something else than PyTorch, has no latency."
 )
