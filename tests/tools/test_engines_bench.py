@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from made_runs import made_result
 
+from costlib.errors import UnsupportedModelError
 from costlib.tuning.comparison import EngineResult
+from costlib.workloads import Network, load_network
 from costlib.workloads.zoo import list_networks
+from tools.benchmarks import engine_case
 from tools.benchmarks import engines as bench
-from tools.benchmarks.engine_case import network_named
 from tools.benchmarks.outside import OUTSIDE
 from tools.evidence.beside_engines import BesideEngines, summarise_engines
 from tools.evidence.drawing import draw
@@ -85,9 +87,33 @@ def test_the_bench_goes_on_where_it_was_stopped(
     assert len(tried) == 5
 
 
+def test_a_case_goes_on_with_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    network = load_network("dense 16 16 16 bias=1 relu=1")
+    monkeypatch.setattr(engine_case, "network_named", lambda name, batch: network)
+    monkeypatch.setattr(engine_case, "AGAINST", ())
+    for trials in (1, 2):
+        found = engine_case.measured("net", 1, 1, trials, tmp_path)
+        assert found.case == ("net", 1, 1)
+        assert found.trials == trials
+        assert found.costlib_s is not None and found.pytorch_s is not None
+    assert [folder.name for folder in tmp_path.iterdir()] == ["net-b1-t1"]
+
+
+def test_a_network_that_cannot_be_imported_is_a_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(name: str, batch: int) -> Network:
+        raise UnsupportedModelError("there is no such operator")
+
+    monkeypatch.setattr(engine_case, "network_named", fail)
+    found = engine_case.measured("net", 1, 1, 1, tmp_path)
+    assert found.costlib_s is None
+    assert found.problems == {"costlib": "there is no such operator"}
+
+
 def test_networks_from_outside_are_ten_and_none_of_the_zoo() -> None:
     assert len(OUTSIDE) == 10 and not OUTSIDE.keys() & set(list_networks())
-    network = network_named("electra_small", 2)
+    network = engine_case.network_named("electra_small", 2)
     assert network.name == "electra_small@b2"
     assert network.inputs[0].shape == (2, 128)
 
