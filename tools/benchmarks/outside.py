@@ -1,6 +1,7 @@
 """Networks of ``transformers`` that are not in the zoo: of normal size, with random weights.
 
-Nothing is downloaded. Attention is computed as ``transformers`` has it by default.
+Nothing is downloaded. Attention is computed as ``transformers`` has it by default, where that can be
+written as an ONNX model.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ OUTSIDE = {
         _text("mobilebert", "MobileBert", 30522),
         _vision("mobilevit_small", "MobileViT", 256),
         _vision("segformer_b0", "Segformer"),
-        _vision("swin_tiny", "Swin"),
+        _vision("swin_tiny", "Swin", attn_implementation="eager"),  # For torch.onnx.export.
         _vision(
             "vit_small",
             "ViT",

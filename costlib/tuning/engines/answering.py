@@ -101,8 +101,10 @@ def serve() -> Iterator[tuple[Callable[..., None], Callable[[], Any], list[str]]
         reply(error=_reason(error))
 
 
-def _reason(error: Exception) -> str:
-    """Return the first lines that say something: many only announce the next."""
+def _reason(error: BaseException) -> str:
+    """Return the first lines of its cause that say something: many only announce the next."""
+    while error.__cause__ is not None:
+        error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     telling = [line for line in lines if not line.endswith(":")]
     return " ".join((telling or lines or [type(error).__name__])[:2])[:_MAX_REASON_CHARS]
