@@ -1,7 +1,7 @@
 """Networks of ``transformers`` that are not in the zoo: of normal size, with random weights.
 
-Nothing is downloaded. Attention is computed as ``transformers`` has it by default, where that can be
-written as an ONNX model.
+Nothing is downloaded. Attention is computed as ``transformers`` has it by default, where that can
+be written as an ONNX model.
 """
 
 from __future__ import annotations
