@@ -32,6 +32,8 @@ class Compiler:
         What to compile for, and what runs it.
     report
         Told what is being done.
+    against
+        Names of the engines that the compiled networks are compared with.
     """
 
     def __init__(
@@ -40,11 +42,13 @@ class Compiler:
         hardware: Hardware,
         measurer: Measurer,
         report: Callable[[str], None],
+        against: Sequence[str] = (),
     ) -> None:
         self._networks = networks
         self._hardware = hardware
         self._measurer = measurer
         self._report = report
+        self._against = against
         self._originals: dict[int, Original] = {}
 
     def compare_untuned(self, *, allow_different: bool) -> None:
@@ -120,7 +124,16 @@ class Compiler:
                         f"{network.name} computes something else than {original.name}: "
                         f"{'; '.join(faults)}"
                     )
-            figures = compare(network, original, library, self._measurer, outputs, tuned_s)
+            figures = compare(
+                network,
+                original,
+                library,
+                self._measurer,
+                outputs,
+                tuned_s,
+                self._against,
+                self._report,
+            )
             fields = figures.model_dump()
             results.append(NetworkResult(network=network.name, library=str(library), **fields))
         return results, wrong

@@ -84,6 +84,20 @@ class Original:
         outputs, self.untuned_s = self.compare(library, measurer)
         self.faults = faults_of(outputs)
 
+    def judge(self, outputs: Arrays) -> list[OutputAgreement]:
+        """Compare what something else computes of :attr:`inputs`."""
+        specs = self._network.interface.outputs
+        return [
+            one
+            for trial in self._trials[:1]
+            for one in compare_outputs(
+                specs,
+                outputs,
+                trial.expected[: len(specs)],
+                [nudged[: len(specs)] for nudged in trial.nudged],
+            )
+        ]
+
     def compare(self, library: Path, measurer: Measurer) -> tuple[list[OutputAgreement], float]:
         """Run a library and compare what it returns with what the original does.
 
