@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ from costlib.errors import InputError
 from costlib.report.progress import with_progress
 from costlib.report.units import Unit, unit_for
 from costlib.schema import Origin
+from costlib.tuning.profile import NetworkProfile, read_profile
 from costlib.tuning.result import RESULT, CurvePoint, TaskResult, TuneResult, read_result
 from costlib.tuning.session import RUN, TASKS, Baseline
 from costlib.tuning.trials import TRIALS
@@ -49,6 +51,11 @@ class FoundRun:
     trials: pl.DataFrame
     dataset: Dataset | None
     unfinished: str = ""
+
+    @cached_property
+    def profiles(self) -> Sequence[NetworkProfile]:
+        """Where its networks' time goes, of those of which that was noted."""
+        return read_profile(self.folder).networks
 
     @cached_property
     def titles(self) -> dict[str, str]:
@@ -106,8 +113,7 @@ def time_before_s(task: TaskResult) -> float:
 
 def time_now_s(task: TaskResult) -> float:
     """Return the seconds that all calls of a task take now: with the faster of both programs."""
-    known = [one for one in (task.latency_before_s, task.latency_after_s) if one is not None]
-    return min(known, default=0.0) * calls(task)
+    return (task.latency_s or 0.0) * calls(task)
 
 
 def is_run(folder: Path) -> bool:
