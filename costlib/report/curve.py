@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
@@ -21,6 +22,7 @@ from costlib.report.figures import (
     whole_ticks,
 )
 from costlib.report.found_run import FoundRun, find_run
+from costlib.report.page import Choice, Picture
 from costlib.report.units import Unit
 from costlib.schema import Origin
 from costlib.tuning.result import NetworkResult, TuneResult
@@ -121,6 +123,13 @@ def draw_curve(folder: Path) -> Path:
         files.append(folder / ("curve.png" if number == 0 else f"curve-{number + 1}.png"))
         save_figure(network_figure(run, network, "trials"), files[-1], dpi=200)
     return files[0]
+
+
+def both_ways(name: str, title: str, draw: Callable[[By], Figure]) -> Choice:
+    """Return a curve by trials and by seconds, to choose from; its pictures begin with ``name``."""
+    return Choice(
+        [(f"by {by}", Picture(f"{name}-{by}", f"{title} by {by}", draw(by))) for by in get_args(By)]
+    )
 
 
 def network_figure(run: FoundRun, network: NetworkResult, by: By) -> Figure:

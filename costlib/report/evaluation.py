@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
+from costlib.data.task_tables import kind_of, title_of
 from costlib.hub.bundle import Bundle
 from costlib.hub.evaluate import Evaluation, Judged
 from costlib.report.bundle import calibration_section, ranking_parts, ranking_sentences
@@ -24,7 +25,6 @@ from costlib.training.metrics import (
     rank_correlation,
     top_k,
 )
-from costlib.workloads.title import operator_kind, task_title
 
 _ROWS = 100
 """Tasks with a row of their own, the worst first."""
@@ -81,20 +81,16 @@ def evaluation_report(bundle: Bundle, found: Evaluation, judged: Judged) -> Page
 def _tasks(found: Evaluation) -> pl.DataFrame:
     """Return a row for each task: what it is, and how well its programs are ranked."""
     workloads = found.dataset.scan("workloads").select("workload_id", "name", "arguments").collect()
-    known = {
-        workload_id: (name, [(one["dtype"], one["shape"]) for one in arguments])
-        for workload_id, name, arguments in workloads.iter_rows()
-    }
+    known = {row["workload_id"]: row for row in workloads.iter_rows(named=True)}
     rows = []
     for number, (workload_id, hardware_id) in enumerate(found.data.tasks):
         own = found.data.groups == number
         scores, latency_s = found.scores[own], found.data.latency_s[own]
         best_s, chosen_s = float(latency_s.min()), top_k(scores, latency_s, 1)
-        name, arguments = known[workload_id]
         rows.append(
             {
-                "task": task_title(name, arguments, workload_id),
-                "kind": operator_kind(name, arguments),
+                "task": title_of(known[workload_id]),
+                "kind": kind_of(known[workload_id]),
                 "hardware": hardware_id,
                 "programs": len(scores),
                 "best_s": best_s,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from costlib.tuning.compiled import CompiledNetwork
 from costlib.tuning.database import only
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.originals import Original, faults_of
+from costlib.tuning.profile import note_profile
 from costlib.tuning.result import NetworkResult
 from costlib.workloads.task import Task
 
@@ -74,7 +76,8 @@ class Compiler:
     ) -> tuple[list[NetworkResult], set[str]]:
         """Compile the fastest version of each network and compare it with what it was before.
 
-        That is: with the network as it was given, untuned, and with its original.
+        That is: with the network as it was given, untuned, and with its original. Where its time
+        goes is noted, if it runs on this machine.
 
         Parameters
         ----------
@@ -131,6 +134,11 @@ class Compiler:
             )
             fields = figures.model_dump()
             results.append(NetworkResult(network=network.name, library=str(library), **fields))
+        if self._measurer.devices is None:
+            self._report("noting where the time goes")
+            timed = zip(self._networks.tasks, latency_s, strict=True)
+            tuned_s = {task.workload_id: s for task, s in timed if math.isfinite(s)}
+            note_profile(out, results, self._measurer, tuned_s)
         return results, wrong
 
     def _untuned(self, number: int) -> Path:

@@ -27,7 +27,6 @@ from costlib.tuning.interrupt import Interruptible
 from costlib.tuning.left import WRONG, outcome_to_leave, reasons_to_leave
 from costlib.tuning.memory import Memory
 from costlib.tuning.networks import NetworkSet
-from costlib.tuning.profile import note_profile
 from costlib.tuning.progress import Progress, TuneProgress
 from costlib.tuning.result import FURTHER_TRIALS, RESULT, TaskResult, TuneResult
 from costlib.tuning.run import Batch, TuningRun
@@ -167,10 +166,6 @@ def tune(
                 write_database(session.folder, networks.tasks, before_s, right)
             if memory:
                 memory.add(right, hardware)
-            if devices is None:
-                progress.report("noting where the time goes")
-                tuned_s = dict(zip([t.workload_id for t in networks.tasks], latency_s, strict=True))
-                note_profile(session.folder, compared, measurer, tuned_s)
             for number, task in enumerate(networks.tasks):
                 if task.workload_id in wrong:
                     left[number] = WRONG

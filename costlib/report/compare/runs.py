@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from costlib.report.compare.sides import Side, sides_of
-from costlib.report.curve import By
+from costlib.report.curve import By, both_ways
 from costlib.report.figures import finish, legend_name, panel, plain_ticks, tip, whole_ticks
 from costlib.report.found_run import FoundRun, time_before_s
-from costlib.report.page import Choice, Gallery, Picture, Section, Sentence, Table
+from costlib.report.page import Gallery, Section, Sentence, Table
 from costlib.report.units import Unit, counted, plain, unit_for
 
 _NETWORKS = 6
@@ -106,11 +107,10 @@ class RunComparison:
             ">trials to the slowest's end", ">seconds to it", ">against PyTorch",
         )  # fmt: skip
         pictures = [
-            Choice(
-                [
-                    (f"by {by}", self._picture(network, sides, by, number))
-                    for by in ("trials", "seconds")
-                ]
+            both_ways(
+                f"compared-{number}",
+                f"latency of {network}",
+                partial(self._figure, network, sides[:_LINES]),
             )
             for number, (network, sides) in enumerate(list(self._shared.items())[:_NETWORKS], 1)
         ]
@@ -144,10 +144,6 @@ class RunComparison:
             _spent(side.spent(network, goal_s, "seconds"), whole=False),
             f"{plain(float(np.median(torch)))}x" if torch else "-",
         ]
-
-    def _picture(self, network: str, sides: Sequence[Side], by: By, number: int) -> Picture:
-        figure = self._figure(network, sides[:_LINES], by)
-        return Picture(f"compared-{by}-{number}", f"latency of {network} by {by}", figure)
 
     def _figure(self, network: str, sides: Sequence[Side], by: By) -> Figure:
         figure, axes = panel(2.1)
