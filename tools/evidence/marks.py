@@ -62,8 +62,8 @@ def marks_figure(
     if compared is not None:
         places = np.arange(len(rows))
         axes.vlines(
-            np.full(len(rows), compared), places - _SHIFT, places + _SHIFT, **COMPARED
-        )  # Not through names.
+            np.full(len(rows), compared), places - 0.18, places + _SHIFT, **COMPARED
+        )
     if ticks:
         axes.set_xscale("log")
         fixed_ticks(axes.xaxis, ticks)

@@ -20,7 +20,7 @@ from tools.evidence.protocol import (
     STOCK_BATCH,
 )
 from tools.evidence.provenance import machine, measured, provenance
-from tools.evidence.race_curves import race_pictures
+from tools.evidence.race_curves import ALL, race_pictures
 from tools.evidence.races import Race
 from tools.evidence.search_summary import SAME
 from tools.evidence.stores import SEARCH
@@ -36,7 +36,7 @@ def parts() -> list[str]:
     goal = provenance().goals.search_overhead_ratio
     batches = math.ceil(HEAVY_TRIALS / STOCK_BATCH)
     return [
-        _shown("network", "throughput by trials"),
+        pictures({f"search-networks-{ALL}.svg": "throughput by trials on whole networks"}),
         "Stock MetaSchedule and costlib tune the same tasks on one machine and take turns. Both "
         "use one builder, one runner and the same number of repeats, and canaries correct every "
         "latency. Programs that led their side for a while are measured again after the race; "
@@ -59,6 +59,7 @@ def parts() -> list[str]:
         "stock's default settings, so its cost model has not learnt anything yet. A curve "
         "begins where each task has a program; stock takes one task after the other.",
         *_tables(result, "networks", "network"),
+        _shown("network", "throughput by trials", without_all=True),
         "## Single tasks",
         f"The two heaviest tasks of each held-out network, with {HEAVY_TRIALS} trials for each "
         f"side. Stock measures them in {batches} batches.",
@@ -146,8 +147,9 @@ def _pictures(kind: str) -> dict[str, Callable[[], Figure]]:
     }
 
 
-def _shown(kind: str, words: str) -> str:
-    return pictures(dict.fromkeys(_pictures(kind), words))
+def _shown(kind: str, words: str, *, without_all: bool = False) -> str:
+    names = [name for name in _pictures(kind) if not (without_all and name.endswith(f"-{ALL}.svg"))]
+    return pictures(dict.fromkeys(names, words))
 
 
 PAGE = Page(
