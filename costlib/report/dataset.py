@@ -87,8 +87,8 @@ def _verdict(summary: DatasetSummary, tasks: pl.DataFrame) -> list[Sentence]:
     few = int((tasks["programs"] < 2).sum())
     sentences: list[Sentence] = [
         [
-            f"{counted(summary.tasks, 'task')} with {plain(summary.measurements_per_task_median)} "
-            f"measurements each in the median, on {len(summary.hardware)} hardware."
+            f"{counted(summary.tasks, 'task')} with {summary.measurements_per_task_median:g} "
+            f"measurements each in the median, on {counted(len(summary.hardware), 'machine')}."
         ],
         [f"{share(failed / summary.measurements)} of the measurements failed."],
         [f"{counted(len(kinds), 'kind')} of operators, most often {most}."],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from costlib.report.found_run import FoundRun
-from costlib.report.page import Bar, Gallery, Link, Part, Picture, Section, Sentence, Table
+from costlib.report.page import Bar, Fold, Gallery, Link, Part, Picture, Section, Sentence, Table
 from costlib.report.timeline import timeline_figure
 from costlib.report.units import plain, share
 from costlib.tuning.profile import KernelProfile, NetworkProfile, total_s
@@ -27,7 +27,7 @@ _SUMS = (
     ">noting the times takes",
 )  # fmt: skip
 _KERNELS = (
-    ">calls", "share of the call", ">in the network", ">as tuned", ">GFLOP/s", ">GB/s",
+    "task", ">calls", "share of the call", ">in the network", ">as tuned", ">GFLOP/s", ">GB/s",
 )  # fmt: skip
 
 _TITLE = "Where the time of a call goes"
@@ -68,7 +68,7 @@ def profile_section(run: FoundRun) -> Section | None:
         "A network notes when each of its kernels begins. One takes longer in it than when it was "
         "tuned where caches are cold, or other threads are still at work. GB/s counts what a "
         f"kernel reads and writes once; the machine reads {_bandwidth(run.profiles)} from memory.",
-        [*parts, *(_kernels(run, one) for one in shown)],
+        [*parts, *_kernel_parts(run, shown)],
         PLACE,
     )
 
@@ -98,6 +98,13 @@ def _named(run: FoundRun, kernel: KernelProfile) -> str | Link:
     return run.link(kernel.workload_id) if kernel.workload_id in run.titles else kernel.name
 
 
+def _kernel_parts(run: FoundRun, shown: Sequence[NetworkProfile]) -> list[Part]:
+    """Return the table of each network's kernels, folded where there are several."""
+    if len(shown) == 1:
+        return [_kernels(run, shown[0])]
+    return [Fold(f"Kernels of {one.network}", _kernels(run, one)) for one in shown]
+
+
 def _kernels(run: FoundRun, one: NetworkProfile) -> Table:
     groups = one.by_task()
     rows = [_row(run, one, calls) for calls in groups[:_TASKS]]
@@ -106,7 +113,7 @@ def _kernels(run: FoundRun, one: NetworkProfile) -> Table:
         rows.append(
             [f"{len(groups) - _TASKS} others", len(rest), Bar(part, share(part)), *["-"] * 4]
         )
-    return Table((f"task of {one.network}", *_KERNELS), rows)
+    return Table(_KERNELS, rows)
 
 
 def _row(run: FoundRun, one: NetworkProfile, calls: Sequence[KernelProfile]) -> list[object]:
@@ -118,7 +125,7 @@ def _row(run: FoundRun, one: NetworkProfile, calls: Sequence[KernelProfile]) -> 
         Bar(part, share(part)),
         run.unit.text(latency_s),
         run.unit.text(kernel.tuned_s),
-        plain(kernel.flops / latency_s / 1e9),
+        plain(kernel.flops / latency_s / 1e9) if kernel.flops else "-",
         plain(kernel.nbytes / latency_s / 1e9),
     ]
 

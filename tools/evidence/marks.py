@@ -61,9 +61,7 @@ def marks_figure(
             tip(point, f"{name}, {kind}: {plain(mark.value)}")
     if compared is not None:
         places = np.arange(len(rows))
-        axes.vlines(
-            np.full(len(rows), compared), places - 0.18, places + _SHIFT, **COMPARED
-        )
+        axes.vlines(np.full(len(rows), compared), places - 0.18, places + _SHIFT, **COMPARED)
     if ticks:
         axes.set_xscale("log")
         fixed_ticks(axes.xaxis, ticks)

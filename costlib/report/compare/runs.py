@@ -98,13 +98,13 @@ class RunComparison:
         if not self._shared:
             return None
         rows = [
-            self._row(network, side, float(np.median(sides[-1].ends_s(network))))
+            self._row(network, side, sides[-1] if len(sides) > 1 else None)
             for network, sides in self._shared.items()
             for side in sides
         ]
         columns = (
             "network", "run", ">seeds", ">trials", ">seconds", ">tasks at the end",
-            ">trials to the slowest's end", ">seconds to it", ">against PyTorch",
+            ">trials to the slowest's end", ">seconds to that", ">of PyTorch",
         )  # fmt: skip
         pictures = [
             both_ways(
@@ -122,7 +122,7 @@ class RunComparison:
             [Gallery(pictures), Table(columns, rows[: 20 * _NETWORKS])],
         )
 
-    def _row(self, network: str, side: Side, goal_s: float) -> list[str]:
+    def _row(self, network: str, side: Side, slowest: Side | None) -> list[str]:
         curves, ends = side.curves(network), side.ends_s(network)
         torch = [
             one.pytorch_latency_s / one.latency_after_s
@@ -132,7 +132,8 @@ class RunComparison:
         ]
         text = self._unit.text(float(np.median(ends)))
         if len(ends) > 1:
-            text += f" ({self._unit.text(ends.min())} to {self._unit.text(ends.max())})"
+            low, high = (plain(end * self._unit.per_second) for end in (ends.min(), ends.max()))
+            text += f" ({low} to {high})"
         return [
             network,
             side.name,
@@ -140,8 +141,7 @@ class RunComparison:
             f"{np.median([curve.trials[-1] for curve in curves]):,.0f}",
             plain(float(np.median([curve.seconds[-1] for curve in curves]))),
             text,
-            _spent(side.spent(network, goal_s, "trials"), whole=True),
-            _spent(side.spent(network, goal_s, "seconds"), whole=False),
+            *_spent_until(side, network, slowest),
             f"{plain(float(np.median(torch)))}x" if torch else "-",
         ]
 
@@ -203,6 +203,17 @@ class RunComparison:
 def _ranked(sides: Sequence[Side], network: str) -> list[Side]:
     """Sides by what they brought a network down to, the fastest first."""
     return sorted(sides, key=lambda side: float(np.median(side.ends_s(network))))
+
+
+def _spent_until(side: Side, network: str, slowest: Side | None) -> list[str]:
+    """Trials and seconds that a side spent until it was where the slowest one ends."""
+    if slowest is None:
+        return ["-", "-"]
+    goal_s = float(np.median(slowest.ends_s(network)))
+    return [
+        _spent(side.spent(network, goal_s, "trials"), whole=True),
+        _spent(side.spent(network, goal_s, "seconds"), whole=False),
+    ]
 
 
 def _spent(values: Sequence[float], *, whole: bool) -> str:
