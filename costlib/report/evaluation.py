@@ -226,7 +226,6 @@ def _kind_figure(
         spoken = zip(names, throughput, strict=True)
         tip(points, *(f"{name}: {plain(percent)} % of the best" for name, percent in spoken))
     axes.set(xlabel="score, from the task's highest", ylabel="throughput, % of the best")
-    plain_ticks(axes.xaxis)
-    plain_ticks(axes.yaxis)
+    plain_ticks(axes.xaxis, axes.yaxis)
     finish(axes, kind)
     return figure

@@ -115,10 +115,11 @@ def _tick_text(value: float, _: int | None = None) -> str:
 _PLAIN = FuncFormatter(_tick_text)
 
 
-def plain_ticks(axis: Axis) -> None:
+def plain_ticks(*axes: Axis) -> None:
     """Write ticks as plain numbers."""
-    axis.set_major_locator(MaxNLocator(5))
-    axis.set_major_formatter(_PLAIN)
+    for axis in axes:
+        axis.set_major_locator(MaxNLocator(5))
+        axis.set_major_formatter(_PLAIN)
 
 
 def finish(axes: Axes, title: str = "", columns: int = 2) -> None:

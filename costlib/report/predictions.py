@@ -116,7 +116,6 @@ def _figure(run: FoundRun, scored: list[_Scored]) -> Figure:
         title = run.titles[one.task.workload_id]
         tip(points, *(f"{title}: {run.unit.text(latency_s)}" for latency_s in one.latency_s))
     axes.set(xlabel="score, from the task's highest", ylabel="throughput, % of the task's best")
-    plain_ticks(axes.xaxis)
-    plain_ticks(axes.yaxis)
+    plain_ticks(axes.xaxis, axes.yaxis)
     finish(axes)
     return figure

@@ -76,7 +76,6 @@ def calibration_figure(expected: list[float], observed: list[float]) -> Figure:
         ),
     )
     axes.set(xlabel="expected share of right pairs", ylabel="observed", xlim=(0.48, 1.02))
-    plain_ticks(axes.xaxis)
-    plain_ticks(axes.yaxis)
+    plain_ticks(axes.xaxis, axes.yaxis)
     finish(axes)
     return figure

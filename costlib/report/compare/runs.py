@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from costlib.report.compare.sides import Side, sides_of
-from costlib.report.curve import By, both_ways
-from costlib.report.figures import finish, legend_name, panel, plain_ticks, tip, whole_ticks
+from costlib.report.curve import By, both_ways, frame_curves
+from costlib.report.figures import finish, legend_name, panel, tip
 from costlib.report.found_run import FoundRun, time_before_s
 from costlib.report.page import Gallery, Section, Sentence, Table
 from costlib.report.units import Unit, counted, plain, unit_for
@@ -27,8 +27,6 @@ _COLUMNS = 6
 """Tasks and sides in the table of tasks."""
 
 _SENTENCES = 3
-_SHOWN = 2.5
-"""Multiple of the fastest end up to which curves are shown."""
 
 
 class RunComparison:
@@ -161,13 +159,7 @@ class RunComparison:
                 axes.fill_between(places, low * factor, high * factor, step="post", **band)
             highest, furthest = max(highest, high.max()), max(furthest, places[-1])
         ends = [float(np.median(side.ends_s(network))) for side in sides]
-        top = min(max(_SHOWN * min(ends), 1.25 * max(ends)), 1.05 * highest)
-        floor = max(0.0, min(ends) - 0.25 * (top - min(ends)))
-        axes.set(xlim=(0, furthest), ylim=(floor * factor, top * factor))
-        axes.set(xlabel="trials" if by == "trials" else "seconds of tuning")
-        axes.set_ylabel(f"latency ({self._unit.name})")
-        (whole_ticks if by == "trials" else plain_ticks)(axes.xaxis)
-        plain_ticks(axes.yaxis)
+        frame_curves(axes, ends, highest, furthest, by, self._unit)
         finish(axes, network)
         return figure
 

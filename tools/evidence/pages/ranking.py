@@ -208,8 +208,7 @@ def _calibration() -> Figure:
     axes.plot([0, 1], [0, 1], "--", color="tab:gray", lw=1, label="as sure as right")
     (line,) = axes.plot(found["level"], found["covered"], "o-", ms=4, label="ensemble")
     tip(line, *(f"{100 * covered:.0f} % within it" for covered in found["covered"]))
-    plain_ticks(axes.xaxis)
-    plain_ticks(axes.yaxis)
+    plain_ticks(axes.xaxis, axes.yaxis)
     axes.set(xlabel="expected within the interval", ylabel="found within it")
     finish(axes, "calibration on the held-out networks")
     return figure
