@@ -113,7 +113,7 @@ class Compiler:
             if faults_of(outputs) and not original.faults:
                 blamed = self._blamed(number, database, library, original)
                 for task in blamed:
-                    _log.warning("%s computes something else once tuned; it is left", task.name)
+                    _log.warning("%s computes something else once tuned; it is left", task.title)
                 wrong |= {task.workload_id for task in blamed}
                 kept = [t for t in self._networks.tasks if t.workload_id not in wrong]
                 self._build(number, only(database, kept), library)
