@@ -7,6 +7,7 @@ import importlib.util
 import numpy as np
 import onnx
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
@@ -163,6 +164,25 @@ def test_models_of_several_nodes(name, run):
     for ours, theirs in zip(run(network, inputs), expected, strict=True):
         assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+def test_pools_keep_nan(run):
+    """ONNX Runtime keeps one, or loses it, by its place in the window; PyTorch keeps it."""
+    x = np.random.default_rng(0).standard_normal((1, 2, 6, 6)).astype("float32")
+    x[0, 0, 0, 0] = x[0, 1, 3, 2] = np.nan
+    x[0, 1, 5] = -np.inf
+    attributes = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
+    source = model(
+        [node("MaxPool", "x", "y places", **attributes), node("GlobalMaxPool", "x", "most")],
+        [floats("x", *x.shape)],
+        ("y", "places", "most"),
+    )
+    pool = torch.nn.MaxPool2d(3, 2, 1, return_indices=True)
+    values, places = (found.numpy() for found in pool(torch.from_numpy(x)))
+    y, indices, most = run(import_onnx_model(source, "net"), [x])
+    np.testing.assert_array_equal(y, values)
+    np.testing.assert_array_equal(indices, places + np.array([0, 36]).reshape(1, 2, 1, 1))
+    np.testing.assert_array_equal(most, x.max((2, 3), keepdims=True))
 
 
 def test_shapes_leave_nothing_to_compute():
