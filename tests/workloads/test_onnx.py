@@ -286,6 +286,31 @@ def test_reference_without_onnx_runtime(monkeypatch):
     np.testing.assert_array_equal(reference([X])[0], X.reshape(4, 6))
 
 
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_corners_are_aligned_where_a_length_is_rounded(mode, run, monkeypatch):
+    """onnx's node tests, and its evaluator, divide by a length between two numbers."""
+    attributes = {"mode": mode, "coordinate_transformation_mode": "align_corners"}
+    image = floats("x", 1, 1, 4, 10)
+    resized = [node("Resize", "x none scales", "z", **attributes)]
+    source = model(
+        [node("If", "yes", "y", then_branch=graph(resized, outputs="z"), else_branch=graph(
+            [node("Identity", "x", "same")], outputs=["same"]))],
+        [image],
+        ("y",),
+        weights(none=np.float32([]), scales=np.float32([1, 1, 0.6, 0.7]), yes=True),
+    )  # fmt: skip
+    x = np.random.default_rng(0).standard_normal((1, 1, 4, 10)).astype("float32")
+    (ours,) = run(import_onnx_model(source, "net"), [x])
+    np.testing.assert_array_equal(ours[..., -1, -1], x[..., -1, -1])
+    reference = OnnxReference(source)
+    assert reference.name == "ONNX Runtime"
+    np.testing.assert_allclose(ours, reference([x])[0], rtol=1e-5, atol=1e-6)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    reference = OnnxReference(source)
+    assert reference.name == "onnx's reference evaluator"
+    np.testing.assert_allclose(ours, reference([x])[0], rtol=1e-5, atol=1e-6)
+
+
 def test_reference_says_why_it_fails():
     reference = OnnxReference(SHAPES)
     assert reference.name == "ONNX Runtime"

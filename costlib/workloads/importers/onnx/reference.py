@@ -93,4 +93,6 @@ class OnnxReference:
     def _evaluator(self) -> Any:
         from onnx.reference import ReferenceEvaluator
 
-        return ReferenceEvaluator(self.model)
+        from costlib.workloads.importers.onnx.reference_resize import Resize
+
+        return ReferenceEvaluator(self.model, new_ops=[Resize])
