@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,27 +12,13 @@ from costlib.errors import MeasureError
 from costlib.measure.config import NetworkJob
 from costlib.measure.measurer import Measurer
 from costlib.scratch import ScratchFolder
-from costlib.workloads.agreement import (
-    OutputAgreement,
-    compare_outputs,
-    nudged_outputs,
-    telling_inputs,
-)
+from costlib.workloads.agreement import Expectation, OutputAgreement, telling_inputs
 from costlib.workloads.network import Network
 
 Arrays = Sequence[np.ndarray]
 
 _KINDS = 2
 """Inputs that came with a network, and random ones."""
-
-
-@dataclass(frozen=True)
-class _Trial:
-    """Inputs, the original's outputs for them, and those for inputs that are nearly the same."""
-
-    inputs: Arrays
-    expected: Arrays
-    nudged: Sequence[Arrays]
 
 
 class Original:
@@ -63,19 +48,17 @@ class Original:
         self.name = "the untuned network" if reference is None else reference.name
         self._network = network
         self._specs = [*network.interface.outputs, *network.interface.state]
-        self._trials: list[_Trial] = []
+        self._trials: list[Expectation] = []
         kinds = [arrays for _, arrays in telling_inputs(network)][: _KINDS if reference else 1]
         for arrays in kinds:
             if reference is None:
                 expected = outputs_of(library, [*arrays, *network.state], measurer)
-                self._trials.append(_Trial(arrays, expected, ()))
+                self._trials.append(Expectation(arrays, expected))
                 continue
             try:
-                expected = reference(arrays)
-                nudged = nudged_outputs(reference, arrays)
+                self._trials.append(Expectation.of(reference, arrays))
             except Exception:  # Numbers that this network does not take.
                 continue
-            self._trials.append(_Trial(arrays, expected, nudged))
         self.inputs = self._trials[0].inputs if self._trials else kinds[0]
         self.faults = faults_of(self.compare(library, measurer))
 
@@ -85,7 +68,7 @@ class Original:
         for trial in self._trials:
             arrays = [*trial.inputs, *self._network.state]
             outputs = outputs_of(library, arrays, measurer)
-            found = compare_outputs(self._specs, outputs, trial.expected, trial.nudged)
+            found = trial.compare(self._specs, outputs)
             if faults_of(found):
                 return found
             first = first or found
