@@ -255,11 +255,20 @@ def test_functions_that_call_each_other_without_end():
     refuse(model([node("F", "x", "y", domain="mine")], functions=[endless]), InputError, "net: .*F")
 
 
-def test_weights_beside_the_model(tmp_path, run):
-    source = model([node("MatMul", "x w", "y")], constants=weights(w=np.ones((4, 5), "float32")))
+def test_weights_beside_the_model(tmp_path, run, monkeypatch):
+    weight = np.random.default_rng(0).standard_normal((4, 70_000)).astype("float32")
+    source = model([node("MatMul", "x w", "y")], constants=weights(w=weight))
     path = tmp_path / "net.onnx"
     onnx.save(source, path, save_as_external_data=True, location="net.data", size_threshold=0)
-    np.testing.assert_allclose(run(import_onnx(path), [X])[0], X @ np.ones((4, 5)), rtol=1e-5)
+    network = import_onnx(path)
+    assert network.reference.model.ByteSize() < 1000
+    expected = X @ weight
+    for outputs in (run(network, [X]), network.reference([X])):
+        np.testing.assert_allclose(outputs[0], expected, rtol=1e-5, atol=1e-6)
+    with monkeypatch.context() as patch:
+        patch.setattr(importlib.util, "find_spec", lambda name: None)
+        reference = OnnxReference(network.reference.model, str(path))
+        np.testing.assert_allclose(reference([X])[0], expected, rtol=1e-5, atol=1e-6)
     (tmp_path / "net.data").unlink()
     with pytest.raises(InputError, match="data beside it"):
         import_onnx(path)
