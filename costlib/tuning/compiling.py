@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from costlib.tuning.compiled import CompiledNetwork
 from costlib.tuning.database import only
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.originals import Original, faults_of
+from costlib.tuning.profile import note_profile
 from costlib.tuning.result import NetworkResult
 from costlib.workloads.task import Task
 
@@ -78,7 +80,8 @@ class Compiler:
     ) -> tuple[list[NetworkResult], set[str]]:
         """Compile the fastest version of each network and compare it with what it was before.
 
-        That is: with the network as it was given, untuned, and with its original.
+        That is: with the network as it was given, untuned, and with its original. Where its time
+        goes is noted, if it runs on this machine.
 
         Parameters
         ----------
@@ -114,7 +117,7 @@ class Compiler:
             if faults_of(outputs) and not original.faults:
                 blamed = self._blamed(number, database, library, original)
                 for task in blamed:
-                    _log.warning("%s computes something else once tuned; it is left", task.name)
+                    _log.warning("%s computes something else once tuned; it is left", task.title)
                 wrong |= {task.workload_id for task in blamed}
                 kept = [t for t in self._networks.tasks if t.workload_id not in wrong]
                 self._build(number, only(database, kept), library)
@@ -136,6 +139,11 @@ class Compiler:
             )
             fields = figures.model_dump()
             results.append(NetworkResult(network=network.name, library=str(library), **fields))
+        if self._measurer.devices is None:
+            self._report("noting where the time goes")
+            timed = zip(self._networks.tasks, latency_s, strict=True)
+            known_s = {task.workload_id: s for task, s in timed if math.isfinite(s)}
+            note_profile(out, results, self._measurer, known_s)
         return results, wrong
 
     def _build(self, number: int, database: Any, library: Path) -> None:
