@@ -146,6 +146,7 @@ def network_figure(run: FoundRun, network: NetworkResult, by: By) -> Figure:
     lines = {"tuned network": network.latency_after_s}
     if network.pytorch_latency_s is not None:
         lines["PyTorch"] = network.pytorch_latency_s
+    lines |= {one.title: one.latency_s for one in network.engines if one.latency_s is not None}
     return curve_figure(network.network, curve, lines, by, run.unit, network.spread_s)
 
 
@@ -154,7 +155,14 @@ def sum_figure(run: FoundRun, network: str, by: By) -> Figure:
     return curve_figure(network, curve_of(run, network), {}, by, run.unit, {})
 
 
-_COLOURS = {"tuned network": "tab:green", "PyTorch": "tab:orange"}
+_COLOURS = {
+    "tuned network": "tab:green",
+    "PyTorch": "tab:orange",
+    "torch.compile": "tab:brown",
+    "torch.compile, max-autotune": "tab:pink",
+    "ONNX Runtime": "tab:red",
+    "OpenVINO": "tab:purple",
+}
 
 
 def curve_figure(
@@ -174,7 +182,7 @@ def curve_figure(
     by
         What is spent, along the horizontal axis.
     spread_s
-        Fastest and slowest turn of ``"tuned"`` and ``"PyTorch"``.
+        Fastest and slowest turn of ``"tuned"`` and of each other level.
     """
     figure, axes = panel(2.1)
     places = curve.trials if by == "trials" else curve.seconds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -92,7 +92,17 @@ def _names(run: FoundRun) -> str:
 def _networks(run: FoundRun) -> Section | None:
     networks, parts = run.result.networks, list[Part]()
     if networks:
-        parts.append(Table(_NETWORKS, [_network_row(run, one) for one in networks]))
+        titles = list(dict.fromkeys(found.title for one in networks for found in one.engines))
+        columns = (*_NETWORKS, *(f">{title}" for title in titles))
+        rows = [_network_row(run, one) + _engine_cells(run, one, titles) for one in networks]
+        parts.append(Table(columns, rows))
+        if problems := [
+            [one.network, found.title, found.problem]
+            for one in networks
+            for found in one.engines
+            if found.problem is not None
+        ]:
+            parts.append(Table(("network", "engine", "why it was not timed"), problems))
     if len(run.result.curve) > 1:
         parts.append(Gallery(_curves(run)))
     if not parts:
@@ -132,6 +142,17 @@ def _network_row(run: FoundRun, one: NetworkResult) -> list[str]:
         f"{plain(torch_s / one.latency_after_s)}x" if torch_s else "-",
         unit.text(one.latency_before_s) + "?" * ("untuned" in one.doubtful),
         f"{one.max_abs_error:.1e}",
+    ]
+
+
+def _engine_cells(run: FoundRun, one: NetworkResult, titles: Sequence[str]) -> list[str]:
+    """Write what a network takes in other engines, and how much faster ours is."""
+    latencies_s = {found.title: found.latency_s for found in one.engines}
+    return [
+        f"{run.unit.text(s)}{'?' * (title in one.doubtful)} ({plain(s / one.latency_after_s)}x)"
+        if (s := latencies_s.get(title)) is not None
+        else "-"
+        for title in titles
     ]
 
 

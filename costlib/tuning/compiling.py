@@ -34,6 +34,8 @@ class Compiler:
         What to compile for, and what runs it.
     report
         Told what is being done.
+    against
+        Names of the engines that the compiled networks are compared with.
     """
 
     def __init__(
@@ -42,11 +44,13 @@ class Compiler:
         hardware: Hardware,
         measurer: Measurer,
         report: Callable[[str], None],
+        against: Sequence[str] = (),
     ) -> None:
         self._networks = networks
         self._hardware = hardware
         self._measurer = measurer
         self._report = report
+        self._against = against
         self._originals: dict[int, Original] = {}
 
     def compare_untuned(self, *, allow_different: bool) -> None:
@@ -61,7 +65,7 @@ class Compiler:
         for number in sorted({self._networks.given(version) for version in versions}):
             network = self._networks.networks[number]
             self._report(f"comparing {network.name} with its original")
-            library = self._untuned(number)
+            library = self._measurer.server.folder / f"untuned-network-{number}.so"
             CompiledNetwork.build(self._networks.prepared[number], self._hardware).save(library)
             original = Original(network, library, self._measurer)
             self._originals[number] = original
@@ -109,7 +113,7 @@ class Compiler:
             self._report(f"compiling {network.name}")
             self._build(number, database, library)
             self._report(f"comparing {network.name}")
-            outputs = original.compare(library, self._measurer)
+            outputs, tuned_s = original.compare(library, self._measurer)
             if faults_of(outputs) and not original.faults:
                 blamed = self._blamed(number, database, library, original)
                 for task in blamed:
@@ -117,7 +121,7 @@ class Compiler:
                 wrong |= {task.workload_id for task in blamed}
                 kept = [t for t in self._networks.tasks if t.workload_id not in wrong]
                 self._build(number, only(database, kept), library)
-                outputs = original.compare(library, self._measurer)
+                outputs, tuned_s = original.compare(library, self._measurer)
                 if faults := faults_of(outputs):
                     raise DifferentNetworkError(
                         f"{network.name} computes something else than {original.name}: "
@@ -125,12 +129,13 @@ class Compiler:
                     )
             figures = compare(
                 network,
-                self._untuned(given),
+                original,
                 library,
                 self._measurer,
-                original.name,
-                original.inputs,
                 outputs,
+                tuned_s,
+                self._against,
+                self._report,
             )
             fields = figures.model_dump()
             results.append(NetworkResult(network=network.name, library=str(library), **fields))
@@ -141,9 +146,6 @@ class Compiler:
             note_profile(out, results, self._measurer, tuned_s)
         return results, wrong
 
-    def _untuned(self, number: int) -> Path:
-        return self._measurer.server.folder / f"untuned-network-{number}.so"
-
     def _build(self, number: int, database: Any, library: Path) -> None:
         prepared = self._networks.prepared[number]
         CompiledNetwork.build(prepared, self._hardware, database).save(library)
@@ -153,7 +155,7 @@ class Compiler:
 
         def among(tasks: Sequence[Task]) -> list[Task]:
             self._build(number, only(database, tasks), library)
-            if not faults_of(original.compare(library, self._measurer)):
+            if not faults_of(original.compare(library, self._measurer)[0]):
                 return []
             if len(tasks) == 1:
                 return list(tasks)

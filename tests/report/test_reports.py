@@ -15,10 +15,12 @@ from costlib.hub import Bundle
 from costlib.hub.evaluate import examine, judged_on
 from costlib.metaschedule import Builder, Runner
 from costlib.report import compare, report
+from costlib.report.curve import network_figure
 from costlib.report.evaluation import evaluation_report
 from costlib.report.found_run import find_run, time_now_s
 from costlib.report.page import Fold, Page, Table, render
 from costlib.report.verdict import network_sentence, verdict
+from costlib.tuning.comparison import EngineResult
 from costlib.tvm_compat import ms
 from costlib.workloads import extract_tasks
 
@@ -130,6 +132,24 @@ def test_a_run_of_an_older_version(run: Path, tmp_path: Path) -> None:
     texts = {section.title: section.text for section in report(str(copy)).sections}
     assert any(title.startswith("matmul 64\u00d764 · ") for title in texts)
     assert "`costlib profile copy` does" in texts["Where the time of a call goes"]
+
+
+def test_other_engines_stand_beside_pytorch(tmp_path: Path) -> None:
+    result = made_result()
+    engines = (
+        EngineResult(name="openvino", title="OpenVINO", latency_s=2e-3),
+        EngineResult(name="onnxruntime", title="ONNX Runtime", latency_s=None, problem="it fails"),
+    )
+    network = result.networks[0].model_copy(update={"engines": engines, "doubtful": ("OpenVINO",)})
+    folder = write_run(tmp_path / "run", result.model_copy(update={"networks": (network,)}))
+    page = report(str(folder))
+    first, why = tables(page)["Networks"]
+    assert first.columns[-2:] == (">OpenVINO", ">ONNX Runtime")
+    assert list(first.rows[0][-2:]) == ["2.00 ms? (2.00x)", "-"]
+    assert [list(line) for line in why.rows] == [["net", "ONNX Runtime", "it fails"]]
+    curve = network_figure(find_run(folder), network, "trials")
+    labels = [line.get_label() for line in curve.axes[0].lines]
+    assert "OpenVINO" in labels and "ONNX Runtime" not in labels
 
 
 def test_what_a_run_says_first(tmp_path: Path) -> None:

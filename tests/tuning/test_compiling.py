@@ -30,17 +30,16 @@ class FakeOriginal:
 
     name = "PyTorch"
     faults: Sequence[str] = ()
-    inputs: Sequence[np.ndarray] = ()
 
     def __init__(self, bad: set[str]) -> None:
         self.bad = bad
         self.compared = 0
 
-    def compare(self, library: Path, _: object) -> list[OutputAgreement]:
+    def compare(self, library: Path, _: object) -> tuple[list[OutputAgreement], float]:
         self.compared += 1
         held = json.loads(library.read_text())
         fault = "wrong" if self.bad & set(held) or "always" in self.bad else None
-        return [OutputAgreement(name="y", dtype="float32", shape=(1,), fault=fault)]
+        return [OutputAgreement(name="y", dtype="float32", shape=(1,), fault=fault)], 1.0
 
 
 @pytest.fixture(scope="module")
