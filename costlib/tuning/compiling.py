@@ -142,8 +142,8 @@ class Compiler:
         if self._measurer.devices is None:
             self._report("noting where the time goes")
             timed = zip(self._networks.tasks, latency_s, strict=True)
-            tuned_s = {task.workload_id: s for task, s in timed if math.isfinite(s)}
-            note_profile(out, results, self._measurer, tuned_s)
+            known_s = {task.workload_id: s for task, s in timed if math.isfinite(s)}
+            note_profile(out, results, self._measurer, known_s)
         return results, wrong
 
     def _build(self, number: int, database: Any, library: Path) -> None:

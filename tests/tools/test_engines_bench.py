@@ -12,6 +12,7 @@ import pytest
 from made_runs import made_result
 
 from costlib.errors import UnsupportedModelError
+from costlib.report.svg import save_drawing
 from costlib.tuning.comparison import EngineResult
 from costlib.workloads import Network, load_network
 from costlib.workloads.zoo import list_networks
@@ -19,7 +20,6 @@ from tools.benchmarks import engine_case
 from tools.benchmarks import engines as bench
 from tools.benchmarks.outside import OUTSIDE
 from tools.evidence.beside_engines import BesideEngines, summarise_engines
-from tools.evidence.drawing import draw
 from tools.evidence.pages import engines as page
 
 
@@ -131,8 +131,13 @@ def test_a_page_of_few_networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert "| `net` | 16 | 90 | 1? | 2 |  |  |  | 0.5 | 1.0e-06 |" in text
     assert "| `other`, batch 1, 2 threads | OpenVINO | it fails: no \\| such thing |" in text
     assert "## Batch 8, 1 thread" in text
-    draw(page._drawn, tmp_path / "engines.svg")
-    assert (tmp_path / "engines.svg").read_text().count("batch ") == 2
+    for name, make in page._pictures().items():
+        save_drawing(make(), tmp_path / name)
+        assert "times as fast" in (tmp_path / name).read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "engines-b1-t2.svg",
+        "engines-b8-t1.svg",
+    ]
 
 
 def test_a_page_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

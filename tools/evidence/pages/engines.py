@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from tools.evidence.beside_engines import ENGINES, OURS, BesideEngines, means
-from tools.evidence.drawing import NOTHING_GAINED, panels
 from tools.evidence.files import read_result
-from tools.evidence.markdown import between, in_words, picture, table, times
+from tools.evidence.markdown import between, in_words, pictures, table, times
+from tools.evidence.marks import Mark, marks_figure
 from tools.evidence.means import geometric_mean
-from tools.evidence.pages.page import Page
+from tools.evidence.pages.page import Page, Pictures
 from tools.evidence.provenance import measured, provenance
 
-_PICTURE = "engines.svg"
+_TICKS = (0.25, 0.5, 1, 2, 4, 8)
 _COMPARED = (
     "Each network of the zoo, and ten of `transformers` that are not in it, is tuned in all "
     "layouts with the shipped bundle. Then it runs beside PyTorch, `torch.compile`, ONNX Runtime "
@@ -33,7 +33,7 @@ def parts() -> list[str]:
         return [_COMPARED, "Nothing has been measured yet."]
     versions = [f"{name} {version}" for name, version in result["versions"].items()]
     return [
-        picture(_PICTURE, "how much faster than other engines each network is"),
+        pictures(dict.fromkeys(_pictures(), "how much faster than other engines each network is")),
         f"{_COMPARED} Versions: {in_words(versions)}.",
         "## All networks",
         table(
@@ -117,33 +117,29 @@ def _problems(rows: Sequence[BesideEngines]) -> list[str]:
     return ["## What did not run", table(["network", "engine", "why"], lines)] if lines else []
 
 
-def _drawn() -> Figure:
+def _pictures() -> Pictures:
     rows = _rows()
-    settings = _settings(rows)
-    names = sorted({row.name for row in rows}, reverse=True)
-    size = (3.4, 0.2 * len(names) + 1.3)
-    figure, panels_of = panels(len(settings), 1, size, sharey=True, sharex=True)
-    for panel, (batch, threads) in zip(panels_of, settings, strict=True):
-        some = {row.name: row for row in rows if (row.batch, row.threads) == (batch, threads)}
-        for number, (engine, title) in enumerate(ENGINES.items()):
-            ratios = [some[name].ratio(engine) if name in some else None for name in names]
-            places = [np.nan if ratio is None else ratio for ratio in ratios]
-            panel.plot(places, range(len(names)), "o", color=f"C{number}", label=title)
-        panel.axvline(1, **NOTHING_GAINED)
-        panel.set_xscale("log", base=2)
-        panel.xaxis.set_major_formatter("{x:g}")
-        panel.set_yticks(range(len(names)), names)
-        panel.set_ylim(-0.7, len(names) - 0.3)
-        panel.grid(axis="y", lw=0.3)
-        panel.set(xlabel="times as fast", title=_in_words(batch, threads))
-    handles, labels = panels_of[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3)
-    return figure
+    return {
+        _picture(*settings): partial(_drawn, rows, *settings)
+        for settings in _settings(rows)
+        if any(row.ratio(engine) for row in rows for engine in ENGINES)
+    }
 
 
-PAGE = Page(
-    "engines",
-    "Tuned networks against other engines",
-    parts,
-    {_PICTURE: _drawn} if _rows() else {},
-)
+def _picture(batch: int, threads: int) -> str:
+    return f"engines-b{batch}-t{threads}.svg"
+
+
+def _drawn(rows: Sequence[BesideEngines], batch: int, threads: int) -> Figure:
+    some = [row for row in rows if (row.batch, row.threads) == (batch, threads)]
+    found = {row.name: [_mark(row.ratio(engine)) for engine in ENGINES] for row in some}
+    title = f"Times as fast, {_in_words(batch, threads)}"
+    kinds = list(ENGINES.values())
+    return marks_figure(title, found, kinds, "times as fast", ticks=_TICKS, compared=1)
+
+
+def _mark(ratio: float | None) -> Mark | None:
+    return None if ratio is None else Mark(ratio, ratio, ratio)
+
+
+PAGE = Page("engines", "Tuned networks against other engines", parts, _pictures)
