@@ -15,9 +15,8 @@ from costlib.tvm_compat import tvm
 from costlib.workloads import InputSpec, Network, load_network, prepare_network
 from costlib.workloads.agreement import (
     MADE_UP,
+    Expectation,
     OutputAgreement,
-    compare_outputs,
-    nudged_outputs,
     telling_inputs,
 )
 from costlib.workloads.extraction import tasks_of
@@ -115,19 +114,13 @@ def compared(network: Network, machine: Any) -> Check:
     first: Check | None = None
     for name, arrays in telling_inputs(network):
         try:
-            expected = network.reference(arrays)
-            nudged = nudged_outputs(network.reference, arrays)
+            expectation = Expectation.of(network.reference, arrays)
         except Exception:
             if first is None and not network.examples:
                 raise
             continue
-        outputs = compare_outputs(
-            specs,
-            run(machine, [*arrays, *network.state]),
-            expected,
-            nudged,
-            nan_may_spread=name in MADE_UP,
-        )
+        actual = run(machine, [*arrays, *network.state])
+        outputs = expectation.compare(specs, actual, nan_may_spread=name in MADE_UP)
         errors = [output.max_abs_error for output in outputs if output.max_abs_error is not None]
         faults = [f"{output.name}: {output.fault}" for output in outputs if output.fault]
         found = Check(

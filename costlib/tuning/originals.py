@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,27 +13,13 @@ from costlib.errors import MeasureError
 from costlib.measure.config import NetworkJob
 from costlib.measure.measurer import Measurer
 from costlib.scratch import ScratchFolder
-from costlib.workloads.agreement import (
-    OutputAgreement,
-    compare_outputs,
-    nudged_outputs,
-    telling_inputs,
-)
+from costlib.workloads.agreement import Expectation, OutputAgreement, telling_inputs
 from costlib.workloads.network import Network
 
 Arrays = Sequence[np.ndarray]
 
 _KINDS = 2
 """Inputs that came with a network, and random ones."""
-
-
-@dataclass(frozen=True)
-class _Trial:
-    """Inputs, the original's outputs for them, and those for inputs that are nearly the same."""
-
-    inputs: Arrays
-    expected: Arrays
-    nudged: Sequence[Arrays]
 
 
 class Original:
@@ -67,19 +52,17 @@ class Original:
         self.library = library
         self._network = network
         self._specs = [*network.interface.outputs, *network.interface.state]
-        self._trials: list[_Trial] = []
+        self._trials: list[Expectation] = []
         kinds = [arrays for _, arrays in telling_inputs(network)][: _KINDS if reference else 1]
         for arrays in kinds:
             if reference is None:
                 expected, _ = _called(library, [*arrays, *network.state], measurer)
-                self._trials.append(_Trial(arrays, expected, ()))
+                self._trials.append(Expectation(arrays, expected))
                 continue
             try:
-                expected = reference(arrays)
-                nudged = nudged_outputs(reference, arrays)
+                self._trials.append(Expectation.of(reference, arrays))
             except Exception:  # Numbers that this network does not take.
                 continue
-            self._trials.append(_Trial(arrays, expected, nudged))
         self.inputs = self._trials[0].inputs if self._trials else kinds[0]
         outputs, self.untuned_s = self.compare(library, measurer)
         self.faults = faults_of(outputs)
@@ -87,16 +70,7 @@ class Original:
     def judge(self, outputs: Arrays) -> list[OutputAgreement]:
         """Compare what something else computes of :attr:`inputs`."""
         specs = self._network.interface.outputs
-        return [
-            one
-            for trial in self._trials[:1]
-            for one in compare_outputs(
-                specs,
-                outputs,
-                trial.expected[: len(specs)],
-                [nudged[: len(specs)] for nudged in trial.nudged],
-            )
-        ]
+        return [one for trial in self._trials[:1] for one in trial.compare(specs, outputs)]
 
     def compare(self, library: Path, measurer: Measurer) -> tuple[list[OutputAgreement], float]:
         """Run a library and compare what it returns with what the original does.
@@ -113,7 +87,7 @@ class Original:
             arrays = [*trial.inputs, *self._network.state]
             outputs, call_s = _called(library, arrays, measurer)
             latency_s = min(latency_s, call_s)
-            found = compare_outputs(self._specs, outputs, trial.expected, trial.nudged)
+            found = trial.compare(self._specs, outputs)
             if faults_of(found):
                 return found, latency_s
             first = first or found

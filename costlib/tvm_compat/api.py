@@ -17,6 +17,7 @@ from costlib.tvm_compat import load_intrinsics, ms, quick_parsing, relax, tvm
 from costlib.tvm_compat.cuda import check_compiles, find_compiler
 from costlib.tvm_compat.direct_calls import with_direct_calls
 from costlib.tvm_compat.link import link_shared
+from costlib.tvm_compat.straight_line import tensor_bytes
 
 derived_object = tvm.ir.utils.derived_object
 """Makes a Python subclass of a MetaSchedule ``Py...`` class usable from C++."""
@@ -215,7 +216,7 @@ def object_bytes(prepared: Any) -> int:
 
     def visit(node: Any) -> None:
         if isinstance(node, tvm.ir.GenericConst):
-            sizes.append(int(node.value.numpy().nbytes))
+            sizes.append(tensor_bytes(node.value.shape, str(node.value.dtype)))
 
     for function in prepared.functions.values():
         if isinstance(function, relax.Function):

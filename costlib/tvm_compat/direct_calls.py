@@ -93,7 +93,10 @@ class _Writer:
         for tensor in (*line.inputs, *line.outputs):
             kind, number = tensor.base
             places[tensor.base] = parameter(f"{kind}{number}", tensor.shape, tensor.dtype), 0
-        pieces = [parameter(f"pack{n}", a.shape, "uint8") for n, a in enumerate(packs.arrays)]
+        pieces = [
+            parameter(f"pack{n}", pack.shape, str(pack.dtype))
+            for n, pack in enumerate(packs.tensors)
+        ]
         places |= {base: (pieces[number], start) for base, (number, start) in packs.places.items()}
         work = parameter("work", [self._work_bytes], "uint8")
         places |= {base: (work, start) for base, start in self._plan.offsets.items()}
@@ -128,7 +131,7 @@ class _Writer:
 
         with builder.function("caller", params, attrs={"relax.force_pure": True}):
             outputs = [allocated(output.shape, output.dtype) for output in line.outputs]
-            packs = [relax.const(array, "uint8") for array in self._packs.arrays]
+            packs = [relax.const(pack, str(pack.dtype)) for pack in self._packs.tensors]
             work = allocated([self._work_bytes], "uint8")
             clock = allocated([len(line.calls) + 1], "int64")
             flag = relax.prim_value(tirx.IntImm("int64", int(traced)))

@@ -21,6 +21,9 @@ ALIGNMENT = 64
 _PACK_BYTES = 1 << 30
 """Of constants in one piece; their places are 32-bit numbers."""
 
+_LARGE_BYTES = 16 << 20
+"""Of a constant that is not copied: to pass one more tensor takes no time beside reading it."""
+
 _STORED_AS_INTEGERS = ("bfloat16", "float8", "float4")
 """Types that TVM lowers to integers, also where it writes the type of an argument."""
 
@@ -220,31 +223,44 @@ def plan_memory(line: Line) -> Plan:
 
 
 class Packs(NamedTuple):
-    """Constants one after the other: uint8 arrays, and each constant's array and first byte."""
+    """Constants one after the other: tensors of TVM, and each constant's tensor and first byte."""
 
-    arrays: list[np.ndarray]
+    tensors: list[Any]
     places: Mapping[Base, tuple[int, int]]
 
 
 def pack_constants(line: Line) -> Packs:
-    """Put the constants that are read by calls together, in the order in which they are read."""
+    """Put the constants that are read by calls together, in the order in which they are read.
+
+    Large ones stay where they are, each by itself.
+    """
+    tensors: list[Any] = []
     places: dict[Base, tuple[int, int]] = {}
-    parts: dict[Base, np.ndarray] = {}
-    ends: list[int] = []
+    packed: list[tuple[int, int, Any]] = []
+    ends: dict[int, int] = {}
     for tensor in (tensor for call in line.calls for tensor in call.tensors):
         base = tensor.base
         if base.kind != "constant" or base in places:
             continue
-        values = np.ascontiguousarray(line.constants[base.number].value.numpy())
-        parts[base] = values.reshape(-1).view("uint8")
-        if not ends or ends[-1] + values.nbytes > _PACK_BYTES:
-            ends.append(0)
-        places[base] = len(ends) - 1, ends[-1]
-        ends[-1] = _aligned(ends[-1] + values.nbytes)
-    arrays = [np.zeros(end, "uint8") for end in ends]
-    for base, (number, start) in places.items():
-        arrays[number][start : start + len(parts[base])] = parts[base]
-    return Packs(arrays, places)
+        value = line.constants[base.number].value
+        if tensor.nbytes >= _LARGE_BYTES:
+            places[base] = len(tensors), 0
+            tensors.append(value)
+            continue
+        pack = next(reversed(ends), None)
+        if pack is None or ends[pack] + tensor.nbytes > _PACK_BYTES:
+            pack = len(tensors)
+            ends[pack] = 0
+            tensors.append(None)
+        places[base] = pack, ends[pack]
+        packed.append((*places[base], value))
+        ends[pack] = _aligned(ends[pack] + tensor.nbytes)
+    for pack, end in ends.items():
+        tensors[pack] = tvm.runtime.tensor(np.zeros(end, "uint8"))
+    for pack, start, value in packed:
+        values = np.ascontiguousarray(value.numpy()).reshape(-1).view("uint8")
+        np.from_dlpack(tensors[pack])[start : start + len(values)] = values
+    return Packs(tensors, places)
 
 
 def _aligned(offset: int) -> int:

@@ -62,4 +62,17 @@ def test_constants_are_found_where_they_are_said_to_be(sizes: list[int]) -> None
     for one, array in zip(tensors, arrays, strict=True):
         piece, start = packs.places[one.base]
         assert start % ALIGNMENT == 0
-        assert packs.arrays[piece][start : start + len(array)].tolist() == array.tolist()
+        found = packs.tensors[piece].numpy()[start : start + len(array)]
+        assert found.tolist() == array.tolist()
+
+
+def test_a_large_constant_is_not_copied() -> None:
+    sizes = [100, 16 << 20, 300]
+    constants = [relax.const(np.full(size, number, "uint8")) for number, size in enumerate(sizes)]
+    tensors = [tensor(number, size, "constant") for number, size in enumerate(sizes)]
+    packs = pack_constants(Line(constants=constants, calls=[Call("k", tensors)]))
+    small, large = packs.tensors
+    assert large.same_as(constants[1].value)
+    assert [packs.places[one.base] for one in tensors] == [(0, 0), (1, 0), (0, 128)]
+    assert small.numpy()[:100].tolist() == [0] * 100
+    assert small.numpy()[128:].tolist()[:300] == [2] * 300

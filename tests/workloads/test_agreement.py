@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from costlib.workloads import InputSpec, Network
-from costlib.workloads.agreement import compare_outputs, nudged_outputs, telling_inputs
+from costlib.workloads.agreement import Expectation, compare_outputs, nudged_outputs, telling_inputs
 from costlib.workloads.signature import TensorSpec
 
 X = np.array([[1.0, -2.0], [np.nan, np.inf]], "float32")
@@ -97,6 +97,33 @@ def test_what_changes_with_a_nudge_of_the_inputs_is_not_held_against_an_output()
     assert all(o.fault is None for o in compare_outputs(specs, other, expected, nudged))
     wrong = [np.array([0.0, 1.0], "float32"), expected[1]]
     assert compare_outputs(specs, wrong, expected, nudged)[0].fault is not None
+
+
+class Best:
+    """An original that looks up the best of its inputs."""
+
+    name = "it"
+
+    def __call__(self, inputs):
+        scores = inputs[0] * np.array([3, 1, 1], "float32")
+        return [np.array([7.0, -5.0, 2.0], "float32")[scores.argmax(keepdims=True)], inputs[0]]
+
+    def timed(self, inputs):
+        raise NotImplementedError
+
+
+def test_a_close_decision_may_fall_either_way():
+    step = np.finfo("float32").eps
+    inputs = [np.array([1 / 3, 1 + 6 * step, 0.5], "float32")]
+    expectation = Expectation.of(Best(), inputs)
+    assert all(outputs[0] == -5 for outputs in [expectation.expected, *expectation.nudged])
+    specs = [TensorSpec(name=name, dtype="float32", shape=(n,)) for name, n in (("a", 1), ("b", 3))]
+    for value, is_right in ((-5, True), (7, True), (2, False), (6, False)):
+        outputs = [np.array([value], "float32"), inputs[0]]
+        faults = [found.fault for found in expectation.compare(specs, outputs)]
+        assert (faults == [None, None]) == is_right, value
+    apart = [np.array([7], "float32"), inputs[0] + np.array([0, 0, 0.1], "float32")]
+    assert any(found.fault for found in expectation.compare(specs, apart))
 
 
 def test_inputs_that_can_tell():

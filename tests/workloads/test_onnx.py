@@ -7,6 +7,7 @@ import importlib.util
 import numpy as np
 import onnx
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
@@ -165,6 +166,25 @@ def test_models_of_several_nodes(name, run):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
+def test_pools_keep_nan(run):
+    """ONNX Runtime keeps one, or loses it, by its place in the window; PyTorch keeps it."""
+    x = np.random.default_rng(0).standard_normal((1, 2, 6, 6)).astype("float32")
+    x[0, 0, 0, 0] = x[0, 1, 3, 2] = np.nan
+    x[0, 1, 5] = -np.inf
+    attributes = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
+    source = model(
+        [node("MaxPool", "x", "y places", **attributes), node("GlobalMaxPool", "x", "most")],
+        [floats("x", *x.shape)],
+        ("y", "places", "most"),
+    )
+    pool = torch.nn.MaxPool2d(3, 2, 1, return_indices=True)
+    values, places = (found.numpy() for found in pool(torch.from_numpy(x)))
+    y, indices, most = run(import_onnx_model(source, "net"), [x])
+    np.testing.assert_array_equal(y, values)
+    np.testing.assert_array_equal(indices, places + np.array([0, 36]).reshape(1, 2, 1, 1))
+    np.testing.assert_array_equal(most, x.max((2, 3), keepdims=True))
+
+
 def test_shapes_leave_nothing_to_compute():
     text = import_onnx_model(SHAPES, "net").mod.script()
     assert "R.reshape" in text
@@ -235,11 +255,20 @@ def test_functions_that_call_each_other_without_end():
     refuse(model([node("F", "x", "y", domain="mine")], functions=[endless]), InputError, "net: .*F")
 
 
-def test_weights_beside_the_model(tmp_path, run):
-    source = model([node("MatMul", "x w", "y")], constants=weights(w=np.ones((4, 5), "float32")))
+def test_weights_beside_the_model(tmp_path, run, monkeypatch):
+    weight = np.random.default_rng(0).standard_normal((4, 70_000)).astype("float32")
+    source = model([node("MatMul", "x w", "y")], constants=weights(w=weight))
     path = tmp_path / "net.onnx"
     onnx.save(source, path, save_as_external_data=True, location="net.data", size_threshold=0)
-    np.testing.assert_allclose(run(import_onnx(path), [X])[0], X @ np.ones((4, 5)), rtol=1e-5)
+    network = import_onnx(path)
+    assert network.reference.model.ByteSize() < 1000
+    expected = X @ weight
+    for outputs in (run(network, [X]), network.reference([X])):
+        np.testing.assert_allclose(outputs[0], expected, rtol=1e-5, atol=1e-6)
+    with monkeypatch.context() as patch:
+        patch.setattr(importlib.util, "find_spec", lambda name: None)
+        reference = OnnxReference(network.reference.model, str(path))
+        np.testing.assert_allclose(reference([X])[0], expected, rtol=1e-5, atol=1e-6)
     (tmp_path / "net.data").unlink()
     with pytest.raises(InputError, match="data beside it"):
         import_onnx(path)
@@ -264,6 +293,31 @@ def test_reference_without_onnx_runtime(monkeypatch):
     reference = OnnxReference(SHAPES)
     assert reference.name == "onnx's reference evaluator"
     np.testing.assert_array_equal(reference([X])[0], X.reshape(4, 6))
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_corners_are_aligned_where_a_length_is_rounded(mode, run, monkeypatch):
+    """onnx's node tests, and its evaluator, divide by a length between two numbers."""
+    attributes = {"mode": mode, "coordinate_transformation_mode": "align_corners"}
+    image = floats("x", 1, 1, 4, 10)
+    resized = [node("Resize", "x none scales", "z", **attributes)]
+    source = model(
+        [node("If", "yes", "y", then_branch=graph(resized, outputs="z"), else_branch=graph(
+            [node("Identity", "x", "same")], outputs=["same"]))],
+        [image],
+        ("y",),
+        weights(none=np.float32([]), scales=np.float32([1, 1, 0.6, 0.7]), yes=True),
+    )  # fmt: skip
+    x = np.random.default_rng(0).standard_normal((1, 1, 4, 10)).astype("float32")
+    (ours,) = run(import_onnx_model(source, "net"), [x])
+    np.testing.assert_array_equal(ours[..., -1, -1], x[..., -1, -1])
+    reference = OnnxReference(source)
+    assert reference.name == "ONNX Runtime"
+    np.testing.assert_allclose(ours, reference([x])[0], rtol=1e-5, atol=1e-6)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    reference = OnnxReference(source)
+    assert reference.name == "onnx's reference evaluator"
+    np.testing.assert_allclose(ours, reference([x])[0], rtol=1e-5, atol=1e-6)
 
 
 def test_reference_says_why_it_fails():

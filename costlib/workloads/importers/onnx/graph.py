@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 import onnx
+from onnx.external_data_helper import uses_external_data
 
 from costlib.errors import quoted
 from costlib.workloads.importers.onnx import control
@@ -52,26 +53,34 @@ class Walker:
         Version of the operators of each domain.
     functions
         Those that the model defines itself, by domain, name and overload.
+    weights
+        Initializers that the model only refers to; each is taken out when it is met.
     """
 
     def __init__(
         self,
         opsets: dict[str, int],
         functions: dict[tuple[str, str, str], onnx.FunctionProto],
+        weights: dict[str, np.ndarray],
         depth: int = 0,
         counter: list[int] | None = None,
     ) -> None:
-        self.opsets, self.functions, self.depth = opsets, functions, depth
+        self.opsets, self.functions, self.weights, self.depth = opsets, functions, weights, depth
         self.counter = [0] if counter is None else counter
 
     def graph(self, graph: onnx.GraphProto, scope: Scope) -> list[Value]:
         """Import a graph in a scope that has its inputs; return its outputs."""
         for tensor in graph.initializer:
-            scope[tensor.name] = _initializer(tensor)
+            scope[tensor.name] = self._initializer(tensor)
         for sparse in graph.sparse_initializer:
             scope[sparse.values.name] = _sparse(sparse)
         self.nodes(graph.node, scope)
         return [_named(scope, output.name, "the graph's output") for output in graph.output]
+
+    def _initializer(self, tensor: onnx.TensorProto) -> Tensor:
+        if uses_external_data(tensor) and tensor.name in self.weights:
+            return constant(self.weights.pop(tensor.name))
+        return constant(onnx.numpy_helper.to_array(tensor))
 
     def inner(self, graph: onnx.GraphProto, scope: Scope, inputs: Iterable[Value]) -> list[Value]:
         """Import the body of a control-flow operator, which sees what is around it."""
@@ -192,7 +201,8 @@ class Walker:
         padded = [*values, *[None] * (len(function.input) - len(values))]
         scope: Scope = dict(zip(function.input, padded, strict=False))
         opsets = {entry.domain: entry.version for entry in function.opset_import}
-        walker = Walker({**self.opsets, **opsets}, self.functions, self.depth + 1, self.counter)
+        imported = {**self.opsets, **opsets}
+        walker = Walker(imported, self.functions, self.weights, self.depth + 1, self.counter)
         walker.nodes([_with_attributes(node, given) for node in function.node], scope)
         return [scope.get(name) for name in function.output]
 
@@ -223,10 +233,6 @@ def _named(scope: Scope, name: str, what: str) -> Value:
     if name not in scope:
         raise Refused(f"cannot be imported: {what} '{name}' is nowhere computed")
     return scope[name]
-
-
-def _initializer(tensor: onnx.TensorProto) -> Tensor:
-    return constant(onnx.numpy_helper.to_array(tensor))
 
 
 def _sparse(tensor: onnx.SparseTensorProto) -> Tensor:

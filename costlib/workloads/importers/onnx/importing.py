@@ -30,7 +30,8 @@ def import_onnx(path: Path) -> Network:
 
     Errors are those of :func:`costlib.workloads.load_network`.
     """
-    return _imported(load_model(path), path.stem, str(path), str(path))
+    model, weights = load_model(path)
+    return _imported(model, path.stem, str(path), str(path), weights)
 
 
 def import_onnx_model(model: onnx.ModelProto, name: str) -> Network:
@@ -42,7 +43,14 @@ def import_onnx_model(model: onnx.ModelProto, name: str) -> Network:
     return _imported(model, name, name)
 
 
-def _imported(model: onnx.ModelProto, name: str, source: str, path: str | None = None) -> Network:
+def _imported(
+    model: onnx.ModelProto,
+    name: str,
+    source: str,
+    path: str | None = None,
+    weights: dict[str, np.ndarray] | None = None,
+) -> Network:
+    """Import a model; of ``weights`` nothing is left in the end."""
     catalogue.load()
     opsets = {
         "" if entry.domain == "ai.onnx" else entry.domain: entry.version
@@ -51,7 +59,7 @@ def _imported(model: onnx.ModelProto, name: str, source: str, path: str | None =
     opsets.setdefault("", 1)
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
     inputs = _inputs(model.graph, source)
-    walker = Walker(opsets, functions)
+    walker = Walker(opsets, functions, {} if weights is None else weights)
     lacking = catalogue.lacking(model.graph, opsets, set(functions))
     if lacking:
         raise UnsupportedModelError(

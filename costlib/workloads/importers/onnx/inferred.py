@@ -17,6 +17,9 @@ _MOST_KNOWN = 1024
 _ROUNDED = ("AveragePool", "LpPool", "MaxPool")
 """Before opset 22 ONNX counts windows that start in the padding, which nobody computes."""
 
+_SCALED = ("Resize", "Upsample")
+"""ONNX takes the product of extent and scale in double precision, so that 0.7 of 10 is 6."""
+
 
 def type_of(value: Value) -> TypeProto:
     """Return ONNX's type of a value."""
@@ -71,7 +74,8 @@ def inferred(
     except onnx.shape_inference.InferenceError as error:
         text = quoted(error, 0).rpartition("] ")[2]
         raise Refused(f"is not valid here: {text}") from None
-    if node.op_type in _ROUNDED and any(a.name == "ceil_mode" and a.i for a in node.attribute):
+    is_rounded = any(a.name == "ceil_mode" and a.i for a in node.attribute)
+    if (node.op_type in _ROUNDED and is_rounded) or node.op_type in _SCALED:
         for kind in found.values():
             kind.tensor_type.ClearField("shape")
     return found

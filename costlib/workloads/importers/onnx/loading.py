@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 from onnx.external_data_helper import load_external_data_for_model, uses_external_data
@@ -19,8 +20,14 @@ _MISPLACED = {"SimplifiedLayerNormalization"}
 """Operators that ONNX Runtime adds to those of ONNX itself."""
 
 
-def load_model(path: Path) -> onnx.ModelProto:
+def load_model(path: Path) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     """Read a model, and the tensors kept in files beside it.
+
+    Returns
+    -------
+    model, weights
+        The model, and those of its initializers that it refers to, which may be larger than what a
+        message can hold.
 
     Raises
     ------
@@ -33,10 +40,19 @@ def load_model(path: Path) -> onnx.ModelProto:
         raise InputError(f"{path}: not a valid ONNX model: {quoted(error, 0)}") from None
     check_model(model, str(path))
     try:
-        load_external_data_for_model(model, str(path.parent))
+        return model, _weights_beside(model, str(path.parent))
     except Exception as error:
         raise InputError(f"{path}: the data beside it cannot be read: {quoted(error, 0)}") from None
-    return model
+
+
+def _weights_beside(model: onnx.ModelProto, folder: str) -> dict[str, np.ndarray]:
+    """Read initializers from other files, and put other tensors from there into the model."""
+    referring = [tensor for tensor in model.graph.initializer if uses_external_data(tensor)]
+    within = [tensor for tensor in model.graph.initializer if not uses_external_data(tensor)]
+    del model.graph.initializer[:]
+    load_external_data_for_model(model, folder)
+    model.graph.initializer.extend([*within, *referring])
+    return {tensor.name: onnx.numpy_helper.to_array(tensor, folder) for tensor in referring}
 
 
 def check_model(model: onnx.ModelProto, name: str) -> None:

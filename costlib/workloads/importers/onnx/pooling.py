@@ -6,12 +6,10 @@ import itertools
 import math
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from costlib.tvm_compat import te, tirx
 from costlib.workloads.importers.onnx.convolution import window_padding
-from costlib.workloads.importers.onnx.elementwise import is_nan
 from costlib.workloads.importers.onnx.node import Node, Refused, converts
 from costlib.workloads.importers.onnx.padding import padded
 from costlib.workloads.importers.onnx.reductions import extreme
@@ -21,9 +19,7 @@ from costlib.workloads.importers.onnx.tensors import (
     computed,
     constant,
     emitted,
-    numpy_dtype,
     op,
-    where,
 )
 
 _MAX_POOLS = {1: op.nn.max_pool1d, 2: op.nn.max_pool2d, 3: op.nn.max_pool3d}
@@ -98,7 +94,7 @@ class _Windows:
 
 @converts("MaxPool")
 def _max_pool(node: Node) -> Any:
-    x, windows = _without_nan(node[0]), _Windows(node, node[0])
+    x, windows = node[0], _Windows(node, node[0])
     pooled = emitted(
         _MAX_POOLS[windows.count](
             x.expr,
@@ -113,20 +109,8 @@ def _max_pool(node: Node) -> Any:
     return [pooled, _places_of(node, x, pooled, windows)]
 
 
-def _without_nan(x: Tensor) -> Tensor:
-    """Let NaN never be the largest, as in ONNX Runtime."""
-    if not x.is_float:
-        return x
-    return where(is_nan(x), _lowest(x), x)
-
-
-def _lowest(x: Tensor) -> float:
-    finfo: Any = ml_dtypes.finfo
-    return float(finfo(numpy_dtype(x.dtype)).min)
-
-
 def _places_of(node: Node, x: Tensor, pooled: Tensor, windows: _Windows) -> Tensor:
-    """Return where in the flattened input each window has its first largest element."""
+    """Return where in the flattened input each window has its first largest element, or NaN."""
     extents = x.shape[2:]
     weights = [math.prod(extents[i + 1 :]) for i in range(len(extents))]
     if node.attribute("storage_order", 0):
@@ -142,7 +126,11 @@ def _places_of(node: Node, x: Tensor, pooled: Tensor, windows: _Windows) -> Tens
         first = (indices[0] * x.shape[1] + indices[1]) * math.prod(extents)
         flat = first + sum(p * w for p, w in zip(places, weights, strict=True))
         read = [tirx.max(tirx.min(p, n - 1), 0) for p, n in zip(places, extents, strict=True)]
-        found = tirx.all(*inside, data[(*indices[:2], *read)] == largest[indices])
+        value = data[(*indices[:2], *read)]
+        is_largest = value == largest[indices]
+        if x.is_float:
+            is_largest = tirx.any(is_largest, tirx.isnan(value))
+        found = tirx.all(*inside, is_largest)
         place = tirx.Select(found, tirx.Cast("int64", flat), tirx.const(beyond, "int64"))
         return te.min(place, axis=inner)
 
@@ -191,7 +179,7 @@ def _global_pool(node: Node) -> Tensor:
     x = node[0]
     axes = list(range(2, x.ndim))
     if node.operator == "GlobalMaxPool":
-        return extreme(_without_nan(x), axes, True)
+        return extreme(x, axes, True)
     wide = x.cast("float64" if x.dtype == "float64" else "float32")
     if node.operator == "GlobalAveragePool":
         return emitted(op.mean(wide.expr, axes, True)).cast(x.dtype)

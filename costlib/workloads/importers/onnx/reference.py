@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from onnx.external_data_helper import uses_external_data
 
 from costlib.errors import CostlibError, quoted
 
@@ -24,9 +25,9 @@ class OnnxReference:
     Attributes
     ----------
     model
-        The model, weights included.
+        The model; its weights are included, or in files beside it.
     path
-        Where it comes from; needed for those of more than 1 GiB.
+        Where it comes from; needed for those of more than 1 GiB, and for files beside it.
     """
 
     model: onnx.ModelProto = field(repr=False)
@@ -82,7 +83,7 @@ class OnnxReference:
         options.log_severity_level = 4
         options.intra_op_num_threads = 1
         source: Any = self.path
-        if self.path is None or self.model.ByteSize() < _LARGEST:
+        if self.path is None or not (self._is_spread or self.model.ByteSize() >= _LARGEST):
             source = self.model.SerializeToString()
         try:
             return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
@@ -93,4 +94,12 @@ class OnnxReference:
     def _evaluator(self) -> Any:
         from onnx.reference import ReferenceEvaluator
 
-        return ReferenceEvaluator(self.model)
+        from costlib.workloads.importers.onnx.reference_resize import Resize
+
+        source = self.path if self._is_spread else self.model
+        return ReferenceEvaluator(source, new_ops=[Resize])
+
+    @property
+    def _is_spread(self) -> bool:
+        """Whether there are weights in files beside the model."""
+        return any(map(uses_external_data, self.model.graph.initializer))

@@ -24,6 +24,9 @@ MOST_ELEMENTS = 1 << 31
 
 SMALL_FLOATS = ("float16", "bfloat16")
 
+_SHARED_BYTES = 1 << 20
+"""Arrays with more are in memory once, as the constant that is made of them."""
+
 
 class Tensor:
     """A tensor: an expression of Relax, or an array whose values are known.
@@ -51,10 +54,12 @@ class Tensor:
     def expr(self) -> Any:
         """The expression that stands for it in Relax."""
         if self._expr is None:
-            self._expr = relax.const(tvm.runtime.tensor(np.ascontiguousarray(self.array)))
-            if self._expr.ty.ndim != len(self.shape):
-                array = np.asarray(self.array).reshape(self.shape)
-                self._expr = relax.const(tvm.runtime.tensor(array))
+            assert self.array is not None
+            values = np.ascontiguousarray(self.array).reshape(self.shape)
+            copy = tvm.runtime.tensor(values)
+            self._expr = relax.const(copy)
+            if values.nbytes > _SHARED_BYTES and values.dtype.kind in "iuf":
+                self.array = np.from_dlpack(copy)
         return self._expr
 
     @property
