@@ -34,9 +34,7 @@ def report(target: str, against: Path | None = None) -> Page:
     if is_dataset(folder) and against is None:
         from costlib.report.dataset import dataset_report
 
-        dataset = Dataset.open(folder)
-        check_complete(dataset)
-        return dataset_report(dataset)
+        return dataset_report(open_dataset(folder))
     from costlib.report.found_run import is_run
 
     if is_run(folder):
@@ -53,6 +51,13 @@ def report(target: str, against: Path | None = None) -> Page:
 def is_dataset(folder: Path) -> bool:
     """Whether a folder is a dataset's."""
     return (folder / "dataset.json").is_file()
+
+
+def open_dataset(folder: Path) -> Dataset:
+    """Open a dataset; raise :class:`DatasetError` if it is damaged, or half of it is missing."""
+    dataset = Dataset.open(folder)
+    check_complete(dataset)
+    return dataset
 
 
 def compare(targets: Sequence[str]) -> Page:

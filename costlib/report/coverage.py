@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,12 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import MaxNLocator
 
 from costlib.data import coverage
 from costlib.data.dataset import Dataset
 from costlib.errors import InputError
 from costlib.places import check_writable
-from costlib.report.figures import save_figure
+from costlib.report.figures import fixed_ticks, plain_ticks, save_figure, whole_ticks
 
 _MOST_OPERATORS = 20
 """Operators with a bar of their own."""
@@ -83,7 +83,7 @@ def coverage_figure(dataset: Dataset) -> Figure:
 
 def _draw_operators(axes: Axes, operators: pl.DataFrame) -> None:
     shown = operators.head(_MOST_OPERATORS)
-    labels = [textwrap.fill(name, _LABEL_LENGTH) for name in shown["operator"]]
+    labels = [_wrapped(name) for name in shown["operator"]]
     counts = shown["tasks"].to_list()
     if len(operators) > _MOST_OPERATORS:
         labels.append(f"{len(operators) - _MOST_OPERATORS} others")
@@ -91,6 +91,11 @@ def _draw_operators(axes: Axes, operators: pl.DataFrame) -> None:
     _draw_bars(axes, labels, counts)
     axes.margins(x=0.12, y=0.01)
     axes.set(title="tasks by operator", xlabel="tasks")
+
+
+def _wrapped(name: str) -> str:
+    """Break a long name behind an underscore."""
+    return textwrap.fill(name.replace("_", "_ "), _LABEL_LENGTH).replace("_ ", "_")
 
 
 def _draw_bars(axes: Axes, labels: list[str], counts: list[int], **style: Any) -> None:
@@ -106,7 +111,8 @@ def draw_programs(axes: Axes, counts: pl.Series) -> None:
     axes.hist(counts.to_numpy(), bins=np.arange(0.5, most + width + 0.5, width).tolist())
     axes.set(xlabel="programs of a task on one hardware", ylabel="tasks")
     axes.set_xlim(left=0)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    whole_ticks(axes.xaxis)
+    whole_ticks(axes.yaxis)
 
 
 def draw_slowness(axes: Axes, ratios: pl.Series) -> None:
@@ -116,8 +122,8 @@ def draw_slowness(axes: Axes, ratios: pl.Series) -> None:
     axes.hist(values, bins=np.geomspace(1, largest, 40).tolist())
     axes.set(xlabel="latency / best of the task", ylabel="programs")
     axes.set_xscale("log")
-    axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.minorticks_off()
+    fixed_ticks(axes.xaxis, [10.0**power for power in range(math.floor(math.log10(largest)) + 1)])
+    whole_ticks(axes.yaxis)
 
 
 def _draw_failures(axes: Axes, failures: pl.DataFrame, programs: int) -> None:
@@ -130,7 +136,7 @@ def _draw_failures(axes: Axes, failures: pl.DataFrame, programs: int) -> None:
     statuses, counts = failures["status"].to_list(), failures["programs"].to_list()
     _draw_bars(axes, statuses, counts, height=0.6, color="tab:red")
     axes.margins(x=0.15)
-    axes.ticklabel_format(axis="x", style="plain")
+    whole_ticks(axes.xaxis)
     axes.set(xlabel="programs")
 
 
@@ -146,3 +152,5 @@ def draw_best_so_far(axes: Axes, shares: pl.DataFrame) -> None:
         ylabel="best of the task / best so far",
         ylim=(0, 1.03),
     )
+    whole_ticks(axes.xaxis)
+    plain_ticks(axes.yaxis)

@@ -11,7 +11,7 @@ from costlib.data.dataset import Dataset
 from costlib.data.summary import DatasetSummary, summarize
 from costlib.data.task_tables import kind_of, title_of
 from costlib.report.coverage import draw_best_so_far, draw_programs, draw_slowness
-from costlib.report.figures import finish, panel, plain_ticks, whole_ticks
+from costlib.report.figures import finish, panel
 from costlib.report.page import Bar, Gallery, Page, Picture, Section, Sentence, Table
 from costlib.report.units import Unit, counted, plain, share, unit_for
 from costlib.schema import Status
@@ -106,22 +106,18 @@ def _pictures(dataset: Dataset) -> Section | None:
     if counts.n_unique() > 1:
         figure, axes = panel()
         draw_programs(axes, counts)
-        whole_ticks(axes.yaxis)
         finish(axes, "programs per task")
         pictures.append(Picture("programs", "tasks by their number of programs", figure))
     ratios = coverage.slowness(dataset)
     if ratios.n_unique() > 1:
         figure, axes = panel()
         draw_slowness(axes, ratios)
-        whole_ticks(axes.yaxis)
         finish(axes, "spread of latency")
         pictures.append(Picture("spread", "latencies relative to the best of the task", figure))
     shares = coverage.best_so_far(dataset)
     if len(shares) > 1:
         figure, axes = panel()
         draw_best_so_far(axes, shares)
-        whole_ticks(axes.xaxis)
-        plain_ticks(axes.yaxis)
         finish(axes, "best so far")
         pictures.append(Picture("best-so-far", "best so far, as measured", figure))
     return Section("Coverage", parts=[Gallery(pictures)]) if pictures else None

@@ -32,7 +32,7 @@ _RIGHT = 0.26
 _LINE_HEIGHT = 0.165
 """Inches of a line of small text."""
 
-_ROW_HEIGHT = 0.34
+ROW_HEIGHT = 0.34
 """Inches of a row and its name."""
 
 COMPARED: dict[str, Any] = {"color": "tab:gray", "lw": 0.8, "zorder": 0}
@@ -55,9 +55,9 @@ def panel(height: float = 1.9) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def row_panel(names: Sequence[str]) -> tuple[Figure, Axes]:
+def row_panel(names: Sequence[str], height: float = ROW_HEIGHT) -> tuple[Figure, Axes]:
     """Return a panel with a row for each name, which stands above it; rows lie at 0, 1, ..."""
-    figure, axes = panel(0.2 + _ROW_HEIGHT * len(names))
+    figure, axes = panel(0.2 + height * len(names))
     for row, name in enumerate(names):
         place: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "bottom"}
         axes.text(0.01, row - 0.26, name, fontsize=8, parse_math=False, **place)

@@ -16,7 +16,17 @@ from costlib.report.svg import drawing
 
 
 @dataclass(frozen=True)
-class Link:
+class Text:
+    """A text that is shown in a way of its own."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Link(Text):
     """A text that leads to a section of the same page, or to another page.
 
     Attributes
@@ -27,15 +37,11 @@ class Link:
         ``"#anchor"``, or a path relative to the page.
     """
 
-    text: str
     address: str
-
-    def __str__(self) -> str:
-        return self.text
 
 
 @dataclass(frozen=True)
-class Place:
+class Place(Text):
     """A text that a :class:`Link` leads to.
 
     Attributes
@@ -46,11 +52,7 @@ class Place:
         What the link calls it.
     """
 
-    text: str
     anchor: str
-
-    def __str__(self) -> str:
-        return self.text
 
 
 @dataclass(frozen=True)

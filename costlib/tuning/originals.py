@@ -70,7 +70,13 @@ class Original:
     def judge(self, outputs: Arrays) -> list[OutputAgreement]:
         """Compare what something else computes of :attr:`inputs`."""
         specs = self._network.interface.outputs
-        return [one for trial in self._trials[:1] for one in trial.compare(specs, outputs)]
+        count = len(specs)
+        found: list[OutputAgreement] = []
+        for trial in self._trials[:1]:
+            nudged = [some[:count] for some in trial.nudged]
+            stateless = Expectation(trial.inputs, trial.expected[:count], nudged)
+            found += stateless.compare(specs, outputs)
+        return found
 
     def compare(self, library: Path, measurer: Measurer) -> tuple[list[OutputAgreement], float]:
         """Run a library and compare what it returns with what the original does.

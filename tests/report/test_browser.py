@@ -114,11 +114,21 @@ def test_curves_are_switched_without_script(browser: Any, pages: list[Path]) -> 
 def test_a_link_leads_to_its_task(browser: Any, pages: list[Path]) -> None:
     (page,) = (page for page in pages if page.stem == "many")
     show(browser, page, 1280, "light")
-    link = browser.find_element("css selector", "td a")
+    link = browser.find_element("css selector", "section > .wide td a")
     link.click()
     assert browser.execute_script("return document.querySelector(':target h3').textContent") == (
         link.text
     )
+
+
+def test_a_link_opens_the_fold_that_its_task_is_in(browser: Any, pages: list[Path]) -> None:
+    (page,) = (page for page in pages if page.stem == "many")
+    show(browser, page, 1280, "light")
+    (link,) = browser.find_elements("css selector", "tr:nth-child(60) td a")
+    name = link.text
+    link.click()
+    shown = browser.find_element("css selector", "details[open] span:target")
+    assert shown.text == name
 
 
 def test_points_speak_at_the_mouse(browser: Any, pages: list[Path]) -> None:

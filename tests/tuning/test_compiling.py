@@ -71,7 +71,7 @@ def compiled(
     monkeypatch.setattr(Compiler, "_build", build)
     monkeypatch.setattr(compiling, "compare", lambda *_: figures)
     monkeypatch.setattr(compiling, "only", lambda _, tasks: [t.workload_id for t in tasks])
-    measurer = SimpleNamespace(server=SimpleNamespace(folder=tmp_path))
+    measurer = SimpleNamespace(server=SimpleNamespace(folder=tmp_path), devices=object())
     compiler = Compiler(networks, hardware, measurer, lambda _: None)  # type: ignore[arg-type]
     original = FakeOriginal(bad)
     compiler._originals[0] = original  # type: ignore[assignment]

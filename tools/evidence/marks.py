@@ -8,11 +8,23 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from costlib.report.figures import COMPARED, finish, fixed_ticks, plain_ticks, row_panel, tip
+from costlib.report.figures import (
+    COMPARED,
+    ROW_HEIGHT,
+    finish,
+    fixed_ticks,
+    plain_ticks,
+    row_panel,
+    tip,
+)
 from costlib.report.units import plain
 
-_SHIFT = 0.24
-"""Of the second kind below the first one, in rows."""
+_FIRST, _LAST = -0.12, 0.36
+"""Where marks of the first kind lie in a row, and how far down others may; in rows."""
+
+_MOST_SHIFT = 0.24
+_MARK_HEIGHT = 0.09
+"""Inches that a kind takes where there are many."""
 
 
 class Mark(NamedTuple):
@@ -45,9 +57,9 @@ def marks_figure(
     compared
         A value that all are compared with.
     """
-    figure, axes = row_panel(list(rows))
+    figure, axes = row_panel(list(rows), max(ROW_HEIGHT, _MARK_HEIGHT * (1 + len(kinds))))
+    shift = min(_MOST_SHIFT, (_LAST - _FIRST) / max(len(kinds) - 1, 1))
     for number, kind in enumerate(kinds):
-        shift = _SHIFT * (number - (len(kinds) - 1) / 2)
         explained = False
         for place, (name, marks) in enumerate(rows.items()):
             mark = marks[number]
@@ -55,13 +67,13 @@ def marks_figure(
                 continue
             text = kind if not explained else ""
             explained = True
-            colour, height = f"C{number}", place + shift
+            colour, height = f"C{number}", place + _FIRST + shift * number
             axes.plot([mark.low, mark.high], [height, height], color=colour, lw=1.2)
             (point,) = axes.plot(mark.value, height, "o", ms=4, color=colour, label=text)
             tip(point, f"{name}, {kind}: {plain(mark.value)}")
     if compared is not None:
         places = np.arange(len(rows))
-        axes.vlines(np.full(len(rows), compared), places - 0.18, places + _SHIFT, **COMPARED)
+        axes.vlines(np.full(len(rows), compared), places - 0.18, places + 0.42, **COMPARED)
     if ticks:
         axes.set_xscale("log")
         fixed_ticks(axes.xaxis, ticks)

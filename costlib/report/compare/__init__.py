@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from costlib.data.completeness import check_complete
-from costlib.data.dataset import Dataset
 from costlib.hub import load_pretrained
+from costlib.report import is_dataset, open_dataset
 from costlib.report.compare.bundles import bundle_section, bundle_verdict
 from costlib.report.compare.datasets import dataset_section, dataset_verdict
 from costlib.report.compare.runs import RunComparison
@@ -32,9 +31,8 @@ def comparison_report(targets: Sequence[str]) -> Page:
     runs, datasets, bundles = [], [], []
     for target in dict.fromkeys(targets):
         folder = Path(target)
-        if (folder / "dataset.json").is_file():
-            datasets.append(Dataset.open(folder))
-            check_complete(datasets[-1])
+        if is_dataset(folder):
+            datasets.append(open_dataset(folder))
         elif is_run(folder):
             runs.append(find_run(folder))
         else:
