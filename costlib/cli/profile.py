@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,11 +22,13 @@ def profile(
 ) -> None:
     """Say where the time of a run's compiled networks goes, kernel by kernel, as they run.
 
+    It is kept in the run's folder, for `costlib report`.
+
     Example: `costlib profile runs/bert_tiny --picture timeline.png`
     """
     from costlib.tuning.profile import profile_run
 
-    profiles = profile_run(run)
+    profiles = profile_run(run).networks
     if picture is not None:
         from costlib.report.timeline import draw_timelines
 
@@ -41,11 +42,7 @@ def profile(
 
 
 def _print(network: NetworkProfile) -> None:
-    groups: defaultdict[str, list[KernelProfile]] = defaultdict(list)
-    for kernel in network.kernels:
-        groups[kernel.name].append(kernel)
-    slowest_first = sorted(groups.values(), key=_total_s, reverse=True)
-    rows = [_row(calls, network.network_s) for calls in slowest_first]
+    rows = [_row(calls, network.network_s) for calls in network.by_task()]
     columns = [
         "task", ">calls", ">share", ">in the network", ">as tuned", ">GFLOP/s", ">GB/s",
     ]  # fmt: skip
@@ -65,18 +62,16 @@ def _print(network: NetworkProfile) -> None:
     )
 
 
-def _total_s(calls: list[KernelProfile]) -> float:
-    return sum(kernel.latency_s for kernel in calls)
-
-
 def _row(calls: list[KernelProfile], network_s: float) -> tuple[str, ...]:
-    total_s, count, first = _total_s(calls), len(calls), calls[0]
+    from costlib.tuning.profile import total_s
+
+    latency_s, first = total_s(calls) / len(calls), calls[0]
     return (
         first.name,
-        str(count),
-        f"{total_s / network_s:.1%}",
-        milliseconds(total_s / count),
+        str(len(calls)),
+        f"{total_s(calls) / network_s:.1%}",
+        milliseconds(latency_s),
         milliseconds(first.tuned_s),
-        f"{first.flops * count / total_s / 1e9:.1f}",
-        f"{first.nbytes * count / total_s / 1e9:.1f}",
+        f"{first.flops / latency_s / 1e9:.1f}",
+        f"{first.nbytes / latency_s / 1e9:.1f}",
     )

@@ -42,7 +42,7 @@ def report(
 
     if against is not None and len(targets) > 1:
         raise InputError("--against compares one run; name all of several runs as arguments")
-    for place in (out, *([] if figures is None else [figures / "curve.png"])):
+    for place in (out, *([] if figures is None else [figures / "curve-1-trials.png"])):
         check_writable(place)
     page = describe(targets[0], against) if len(targets) == 1 else compare(targets)
     save_page(page, out)

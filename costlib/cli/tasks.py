@@ -40,15 +40,11 @@ def tasks(
 
     found = extract_tasks(source, chosen_hardware(target, mcpu, cores))
     if as_json:
-        keys = ("workload_id", "name", "weight", "flops", "arguments")
+        keys = ("workload_id", "name", "title", "weight", "flops", "arguments")
         print_json([{key: getattr(task, key) for key in keys} for task in found])
         return
-    rows = []
-    for task in found:
-        shapes = ", ".join("x".join(map(str, shape)) for _, shape in task.arguments)
-        flops = f"{task.flops / 1e6:.2f}"
-        rows.append((task.name, task.weight, flops, shapes, task.workload_id))
-    print_table(f"tasks of {source}", ["task", ">weight", ">MFLOP", "shapes", "workload_id"], rows)
+    rows = [(t.title, t.weight, f"{t.flops / 1e6:.2f}", t.workload_id) for t in found]
+    print_table(f"tasks of {source}", ["task", ">calls", ">MFLOP", "workload_id"], rows)
 
 
 def _list_sources(as_json: bool) -> None:

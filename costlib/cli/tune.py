@@ -59,6 +59,13 @@ def tune(
             help="Try convolutions in NHWC and in blocks, too, and keep what is fastest.",
         ),
     ] = False,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Engines to compare with beside PyTorch: `openvino`, `onnxruntime`, "
+            "`torch.compile`, `torch.compile-max-autotune`."
+        ),
+    ] = None,
     allow_different: Annotated[
         bool,
         typer.Option(
@@ -94,6 +101,7 @@ def tune(
     from costlib.tuning.session import check_place
     from costlib.tuning.tune import tune as run
 
+    sources, engines = _apart(sources, against or [])
     config = TuneConfig(
         objective=_objective(objective),
         required_s=tuple(ms / 1e3 for ms in required_ms or ()),
@@ -101,6 +109,7 @@ def tune(
         layouts=layouts,
         memory=memory,
         allow_different=allow_different,
+        against=tuple(engines),
     )
     with held(out, "tuned"):
         check_place(out, resume=resume)
@@ -151,6 +160,17 @@ def _objective(name: str) -> Objective:
     raise InputError(f"no objective is called '{name}'; use {', '.join(OBJECTIVES)}")
 
 
+def _apart(sources: list[str], against: list[str]) -> tuple[list[str], list[str]]:
+    """Tell engines from sources: the second name after `--against` is taken for a source."""
+    if not against:
+        return sources, []
+    from costlib.tuning.engines.catalogue import ENGINES, check_engines
+
+    check_engines(against)
+    engines = [*against, *(name for name in sources if name in ENGINES)]
+    return [name for name in sources if name not in ENGINES], list(dict.fromkeys(engines))
+
+
 def _print_result(result: TuneResult, picture: Path) -> None:
     compiled = {network.network for network in result.networks}
     tasks = [task for task in result.tasks if compiled & task.calls.keys()]
@@ -173,6 +193,7 @@ def _print_result(result: TuneResult, picture: Path) -> None:
     for network in result.networks:
         latencies = {
             "PyTorch": network.pytorch_latency_s,
+            **{engine.title: engine.latency_s for engine in network.engines},
             "tuned": network.latency_after_s,
             "untuned": network.latency_before_s,
         }

@@ -60,7 +60,7 @@ class CollectProgress:
         Programs measured, and wanted, in this dataset for these tasks on this hardware; at first,
         those measured again, and all that failed earlier.
     task
-        The name of the task measured last.
+        The title of the task measured last.
     failed
         Programs that failed to build or run since the start of this session.
     """
@@ -282,7 +282,7 @@ class _Collection:
         self.failed += sum(m.latency_s is None for m in measurements)
         if self.on_progress is not None:
             done, total = again or self._counts()
-            self.on_progress(CollectProgress(done, total, state.task.name, self.failed))
+            self.on_progress(CollectProgress(done, total, state.task.title, self.failed))
 
     def _append(self, measurements: Sequence[Measurement], draws: Sequence[Draw]) -> None:
         """Write down what was measured of the first draws."""
@@ -310,5 +310,5 @@ def _tunable(tasks: Sequence[Task]) -> list[TaskState]:
     states = [TaskState(task) for task in distinct.values()]
     for state in states:
         if not state.space.is_tunable:
-            _log.warning("%s is left out: it has nothing to tune", state.task.name)
+            _log.warning("%s is left out: it has nothing to tune", state.task.title)
     return [state for state in states if state.space.is_tunable]

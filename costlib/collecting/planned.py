@@ -256,7 +256,7 @@ def _tasks(
             found = [task for task in extracted if DesignSpace(task).is_tunable]
             for task in extracted:
                 if task not in found:
-                    _log.warning("%s of %s is left out: it has nothing to tune", task.name, source)
+                    _log.warning("%s of %s is left out: it has nothing to tune", task.title, source)
             register_workloads(dataset, found, {task.workload_id for task in found})
         tasks += found
     kept = [task for task in tasks if task.flops >= min_flops]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import polars as pl
@@ -13,6 +13,7 @@ from costlib.schema import Language
 from costlib.space.program import Sketch
 from costlib.tvm_compat.api import module_from_json, module_to_json
 from costlib.workloads.task import Task
+from costlib.workloads.title import Argument, operator_kind, task_title
 
 
 def register_workloads(dataset: Dataset, tasks: Iterable[Task], only: Collection[str]) -> None:
@@ -66,6 +67,20 @@ def stored_tasks(dataset: Dataset, workload_ids: Collection[str], hardware: Hard
 def task_of(row: dict[str, Any], hardware: Hardware) -> Task:
     """Return the task of a row of ``workloads``, to be compiled for ``hardware``."""
     return Task(row["name"], module_from_json(row["mod_json"]), hardware.target)
+
+
+def title_of(row: Mapping[str, Any]) -> str:
+    """Return what people call the task of a row of ``workloads``."""
+    return task_title(row["name"], _arguments(row), row["workload_id"])
+
+
+def kind_of(row: Mapping[str, Any]) -> str:
+    """Return what people call its operator."""
+    return operator_kind(row["name"], _arguments(row))
+
+
+def _arguments(row: Mapping[str, Any]) -> list[Argument]:
+    return [(one["dtype"], one["shape"]) for one in row["arguments"]]
 
 
 def sketch_row(sketch: Sketch, language: Language) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from costlib.report.figures import (
     whole_ticks,
 )
 from costlib.report.found_run import FoundRun, anchor
-from costlib.report.page import Gallery, Link, Picture, Section, Table
+from costlib.report.page import Gallery, Picture, Section, Table
 from costlib.report.progress import with_progress
 from costlib.scratch import ScratchFolder
 from costlib.tuning.result import TaskResult
@@ -80,7 +80,7 @@ def _row(run: FoundRun, task: TaskResult, theirs: pl.DataFrame) -> list[object]:
     (goal_s,) = theirs["best_s"].tail(1)
     reached = ours.filter(pl.col("best_s") <= goal_s)["trial"].min()
     return [
-        Link(run.titles[task.workload_id], f"#{anchor(task)}"),
+        run.link(task.workload_id),
         str(len(ours)),
         run.unit.text(ours["best_s"].tail(1).item()),
         str(len(theirs)),
@@ -110,6 +110,6 @@ def _pictures(
         whole_ticks(axes.xaxis)
         axes.set(xlabel="trial of this task", ylabel=f"best latency ({run.unit.name})")
         finish(axes, run.titles[task.workload_id])
-        place = f"against-{anchor(task)}"
+        place = f"against-{anchor(task.workload_id)}"
         pictures.append(Picture(place, "best latency by trials", figure))
     return pictures

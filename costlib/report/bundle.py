@@ -161,7 +161,6 @@ def _curve_figure(name: str, points: list[tuple[int, float]]) -> Figure:
     (line,) = axes.plot(steps, values, "o-", ms=2.5, lw=1)
     tip(line, *(f"{step:,}: {plain(float(value))}" for step, value in points))
     axes.set(xlabel="steps")
-    plain_ticks(axes.xaxis)
-    plain_ticks(axes.yaxis)
+    plain_ticks(axes.xaxis, axes.yaxis)
     finish(axes, _named(name))
     return figure

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
@@ -21,6 +22,7 @@ from costlib.report.figures import (
     whole_ticks,
 )
 from costlib.report.found_run import FoundRun, find_run
+from costlib.report.page import Choice, Picture
 from costlib.report.units import Unit
 from costlib.schema import Origin
 from costlib.tuning.result import NetworkResult, TuneResult
@@ -123,6 +125,13 @@ def draw_curve(folder: Path) -> Path:
     return files[0]
 
 
+def both_ways(name: str, title: str, draw: Callable[[By], Figure]) -> Choice:
+    """Return a curve by trials and by seconds, to choose from; its pictures begin with ``name``."""
+    return Choice(
+        [(f"by {by}", Picture(f"{name}-{by}", f"{title} by {by}", draw(by))) for by in get_args(By)]
+    )
+
+
 def network_figure(run: FoundRun, network: NetworkResult, by: By) -> Figure:
     """Draw a network's curve beside PyTorch's latency, in one state of the machine.
 
@@ -137,6 +146,7 @@ def network_figure(run: FoundRun, network: NetworkResult, by: By) -> Figure:
     lines = {"tuned network": network.latency_after_s}
     if network.pytorch_latency_s is not None:
         lines["PyTorch"] = network.pytorch_latency_s
+    lines |= {one.title: one.latency_s for one in network.engines if one.latency_s is not None}
     return curve_figure(network.network, curve, lines, by, run.unit, network.spread_s)
 
 
@@ -145,7 +155,14 @@ def sum_figure(run: FoundRun, network: str, by: By) -> Figure:
     return curve_figure(network, curve_of(run, network), {}, by, run.unit, {})
 
 
-_COLOURS = {"tuned network": "tab:green", "PyTorch": "tab:orange"}
+_COLOURS = {
+    "tuned network": "tab:green",
+    "PyTorch": "tab:orange",
+    "torch.compile": "tab:brown",
+    "torch.compile, max-autotune": "tab:pink",
+    "ONNX Runtime": "tab:red",
+    "OpenVINO": "tab:purple",
+}
 
 
 def curve_figure(
@@ -165,7 +182,7 @@ def curve_figure(
     by
         What is spent, along the horizontal axis.
     spread_s
-        Fastest and slowest turn of ``"tuned"`` and ``"PyTorch"``.
+        Fastest and slowest turn of ``"tuned"`` and of each other level.
     """
     figure, axes = panel(2.1)
     places = curve.trials if by == "trials" else curve.seconds
@@ -185,33 +202,40 @@ def curve_figure(
         bounds = spread_s.get(name.removesuffix(" network"))
         if bounds is not None:
             axes.axhspan(bounds[0] * factor, bounds[1] * factor, color=colour, alpha=0.15, lw=0)
-    _frame(axes, curve, lines, unit)
-    if by == "trials":
-        whole_ticks(axes.xaxis)
-    else:
-        plain_ticks(axes.xaxis)
-    axes.set(xlabel="trials" if by == "trials" else "seconds of tuning")
-    axes.set_ylabel(f"latency ({unit.name})")
-    axes.set_xlim(0, max(float(places[-1]), 1.0))
+    levels = [float(curve.latency_s.min()), *lines.values()]
+    highest = max(float(curve.high_s.max()), *levels)
+    top_s = frame_curves(axes, levels, highest, float(places[-1]), by, unit)
+    if curve.latency_s[0] > top_s:
+        text = f"untuned: {unit.text(curve.latency_s[0])} ↑"
+        place: dict[str, Any] = {"ha": "right", "va": "top", "transform": axes.transAxes}
+        axes.text(0.98, 0.97, text, fontsize=8, **place)
     finish(axes, title)
     return figure
 
 
-def _frame(axes: Axes, curve: Curve, lines: dict[str, float], unit: Unit) -> None:
-    """Show the part that counts, and say where the curve came from if that is above."""
-    levels = [float(curve.latency_s.min()), *lines.values()]
-    lowest, highest = min(levels), max(levels)
-    top = min(max(_SHOWN * lowest, 1.25 * highest), max(float(curve.high_s.max()), highest) * 1.05)
-    top = top or 1.0
-    floor = max(0.0, lowest - 0.25 * (top - lowest))
-    axes.set_ylim(floor * unit.per_second, top * unit.per_second)
+def frame_curves(
+    axes: Axes, levels: Sequence[float], highest: float, last: float, by: By, unit: Unit
+) -> float:
+    """Show the part of curves that counts, and say what the axes are.
+
+    Parameters
+    ----------
+    levels, highest
+        Seconds that curves come down to or are compared with, and where they come from.
+    last
+        Where the longest one ends.
+
+    Returns
+    -------
+    float
+        Seconds at the upper edge.
+    """
+    lowest = min(levels)
+    top_s = min(max(_SHOWN * lowest, 1.25 * max(levels)), 1.05 * highest) or 1.0
+    floor_s = max(0.0, lowest - 0.25 * (top_s - lowest))
+    axes.set(ylim=(floor_s * unit.per_second, top_s * unit.per_second), xlim=(0, max(last, 1.0)))
+    axes.set_ylabel(f"latency ({unit.name})")
+    axes.set_xlabel("trials" if by == "trials" else "seconds of tuning")
+    (whole_ticks if by == "trials" else plain_ticks)(axes.xaxis)
     plain_ticks(axes.yaxis)
-    if curve.latency_s[0] > top:
-        text = f"untuned: {unit.text(curve.latency_s[0])} ↑"
-        place: dict[str, Any] = {
-            "ha": "right",
-            "va": "top",
-            "fontsize": 8,
-            "transform": axes.transAxes,
-        }
-        axes.text(0.98, 0.97, text, **place)
+    return top_s

@@ -9,12 +9,12 @@ import polars as pl
 from costlib.data import coverage
 from costlib.data.dataset import Dataset
 from costlib.data.summary import DatasetSummary, summarize
+from costlib.data.task_tables import kind_of, title_of
 from costlib.report.coverage import draw_best_so_far, draw_programs, draw_slowness
 from costlib.report.figures import finish, panel, plain_ticks, whole_ticks
 from costlib.report.page import Bar, Gallery, Page, Picture, Section, Sentence, Table
 from costlib.report.units import Unit, counted, plain, share, unit_for
 from costlib.schema import Status
-from costlib.workloads.title import operator_kind, task_title
 
 _TASKS = 100
 """Tasks with a row of their own."""
@@ -71,11 +71,10 @@ def _tasks(dataset: Dataset) -> pl.DataFrame:
     )
     rows = dataset.scan("workloads").select("workload_id", "name", "arguments")
     found = rows.join(measured, on="workload_id").sort("programs", descending=True).collect()
-    arguments = [[(a["dtype"], a["shape"]) for a in row] for row in found["arguments"]]
-    named = list(zip(found["name"], arguments, found["workload_id"], strict=True))
+    tasks = found.select("workload_id", "name", "arguments").to_dicts()
     return found.drop("arguments").with_columns(
-        title=pl.Series([task_title(*one) for one in named], dtype=pl.String),
-        kind=pl.Series([operator_kind(name, given) for name, given, _ in named], dtype=pl.String),
+        title=pl.Series(map(title_of, tasks), dtype=pl.String),
+        kind=pl.Series(map(kind_of, tasks), dtype=pl.String),
     )
 
 
@@ -88,8 +87,8 @@ def _verdict(summary: DatasetSummary, tasks: pl.DataFrame) -> list[Sentence]:
     few = int((tasks["programs"] < 2).sum())
     sentences: list[Sentence] = [
         [
-            f"{counted(summary.tasks, 'task')} with {plain(summary.measurements_per_task_median)} "
-            f"measurements each in the median, on {len(summary.hardware)} hardware."
+            f"{counted(summary.tasks, 'task')} with {summary.measurements_per_task_median:g} "
+            f"measurements each in the median, on {counted(len(summary.hardware), 'machine')}."
         ],
         [f"{share(failed / summary.measurements)} of the measurements failed."],
         [f"{counted(len(kinds), 'kind')} of operators, most often {most}."],

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
+from costlib.data.task_tables import kind_of, title_of
 from costlib.hub.bundle import Bundle
 from costlib.hub.evaluate import Evaluation, Judged
 from costlib.report.bundle import calibration_section, ranking_parts, ranking_sentences
@@ -24,16 +25,16 @@ from costlib.training.metrics import (
     rank_correlation,
     top_k,
 )
-from costlib.workloads.title import operator_kind, task_title
 
 _ROWS = 100
 """Tasks with a row of their own, the worst first."""
 
 _POINTS = 150
-"""Programs of a kind of operator that are drawn."""
+"""Programs of a kind of operator that are drawn beside the first choices."""
 
-_COLOURS = 6
-"""Kinds of operators with a colour of their own."""
+_PICTURES = 6
+"""Kinds of operators with a picture of their own."""
+
 
 _TASKS = (
     ">programs", ">top-1", ">top-5", ">random top-1", ">regret", ">pairs in order",
@@ -81,20 +82,16 @@ def evaluation_report(bundle: Bundle, found: Evaluation, judged: Judged) -> Page
 def _tasks(found: Evaluation) -> pl.DataFrame:
     """Return a row for each task: what it is, and how well its programs are ranked."""
     workloads = found.dataset.scan("workloads").select("workload_id", "name", "arguments").collect()
-    known = {
-        workload_id: (name, [(one["dtype"], one["shape"]) for one in arguments])
-        for workload_id, name, arguments in workloads.iter_rows()
-    }
+    known = {row["workload_id"]: row for row in workloads.iter_rows(named=True)}
     rows = []
     for number, (workload_id, hardware_id) in enumerate(found.data.tasks):
         own = found.data.groups == number
         scores, latency_s = found.scores[own], found.data.latency_s[own]
         best_s, chosen_s = float(latency_s.min()), top_k(scores, latency_s, 1)
-        name, arguments = known[workload_id]
         rows.append(
             {
-                "task": task_title(name, arguments, workload_id),
-                "kind": operator_kind(name, arguments),
+                "task": title_of(known[workload_id]),
+                "kind": kind_of(known[workload_id]),
                 "hardware": hardware_id,
                 "programs": len(scores),
                 "best_s": best_s,
@@ -158,7 +155,7 @@ def _worst_sentence(tasks: pl.DataFrame) -> list[Sentence]:
     worst = kinds.sort("top1").row(0, named=True)
     return [
         [
-            f"Of the operators it is worst at {worst['kind']}: on average, its first choice "
+            f"Of the operators it is worst at “{worst['kind']}”: on average, its first choice "
             f"reaches {figure_text(worst['top1'])} of the best throughput, over "
             f"{counted(worst['tasks'], 'task')}."
         ]
@@ -186,57 +183,49 @@ def _wrong(tasks: pl.DataFrame, unit: Unit) -> Section:
 
 
 def _scatter(found: Evaluation, tasks: pl.DataFrame) -> Section:
-    """Draw scores and throughputs, a colour for each of the most frequent kinds of operators."""
-    kinds = tasks["kind"].to_list()
+    """Draw scores and throughputs, a picture for each of the most frequent kinds of operators."""
+    kinds = tasks["kind"].to_numpy()
     ranked = _means(tasks)["kind"].to_list()
     pictures = [
         Picture(f"predicted-{kind}", f"scores and throughputs of {kind}", figure)
-        for kind in ranked[:_COLOURS]
+        for kind in ranked[:_PICTURES]
         if (figure := _kind_figure(found, tasks, kind, kinds)) is not None
     ]
     text = (
         "A point is a program; both axes are relative to its task. A model that is right puts the "
         "best programs at the upper right."
     )
-    if len(ranked) > _COLOURS:
-        text += f" The {_COLOURS} most frequent operators of {len(ranked)}."
+    if len(ranked) > _PICTURES:
+        text += f" The {_PICTURES} most frequent operators of {len(ranked)}."
     return Section("Predicted against measured", text, [Gallery(pictures)] if pictures else [])
 
 
 def _kind_figure(
-    found: Evaluation, tasks: pl.DataFrame, kind: str, kinds: Sequence[str]
+    found: Evaluation, tasks: pl.DataFrame, kind: str, kinds: np.ndarray[Any, Any]
 ) -> Figure | None:
-    numbers = [number for number, one in enumerate(kinds) if one == kind]
-    rows = np.flatnonzero(np.isin(found.data.groups, numbers))
+    """Draw the first choice of each task of a kind, and a sample of its other programs."""
+    groups = found.data.groups
+    rows = np.flatnonzero(kinds[groups] == kind)
     if len(rows) < 2:
         return None
-    rows = rows[:: -(-len(rows) // _POINTS)]
-    groups = found.data.groups
     highest = np.full(len(kinds), -np.inf)
     np.maximum.at(highest, groups, found.scores)
+    scores = found.scores - highest[groups]
+    others, first = rows[scores[rows] < 0], rows[scores[rows] == 0]
+    others = others[:: -(-len(others) // _POINTS) or 1]
     figure, axes = panel(1.9)
-    throughput = 100 * found.data.labels[rows]
-    scores = found.scores[rows] - highest[groups[rows]]
-    first = scores == 0
     titles = tasks["task"].to_list()
     for chosen, colour, label in (
-        (~first, "C0", "other programs"),
+        (others, "C0", "other programs"),
         (first, "C1", "a task's first choice"),
     ):
-        if not chosen.any():
-            continue
-        (points,) = axes.plot(
-            scores[chosen], throughput[chosen], "o", ms=3.5, alpha=0.6, color=colour, label=label
-        )
-        tip(
-            points,
-            *(
-                f"{titles[groups[row]]}: {plain(100 * found.data.labels[row])} % of the best"
-                for row in rows[chosen]
-            ),
-        )
+        throughput = 100 * found.data.labels[chosen]
+        style: dict[str, Any] = {"ms": 3.5, "alpha": 0.6, "color": colour, "label": label}
+        (points,) = axes.plot(scores[chosen], throughput, "o", **style)
+        names = (titles[group] for group in groups[chosen])
+        spoken = zip(names, throughput, strict=True)
+        tip(points, *(f"{name}: {plain(percent)} % of the best" for name, percent in spoken))
     axes.set(xlabel="score, from the task's highest", ylabel="throughput, % of the best")
-    plain_ticks(axes.xaxis)
-    plain_ticks(axes.yaxis)
+    plain_ticks(axes.xaxis, axes.yaxis)
     finish(axes, kind)
     return figure

@@ -32,6 +32,12 @@ _RIGHT = 0.26
 _LINE_HEIGHT = 0.165
 """Inches of a line of small text."""
 
+_ROW_HEIGHT = 0.34
+"""Inches of a row and its name."""
+
+COMPARED: dict[str, Any] = {"color": "tab:gray", "lw": 0.8, "zorder": 0}
+"""How a line looks that values are compared with."""
+
 TIPS = "tips:"
 """How the id of what says something at the mouse begins; a JSON list of texts follows."""
 
@@ -46,6 +52,16 @@ def panel(height: float = 1.9) -> tuple[Figure, Axes]:
     axes.yaxis.label.set_fontsize(8)
     axes.grid(alpha=0.25, lw=0.5)
     axes.set_axisbelow(True)
+    return figure, axes
+
+
+def row_panel(names: Sequence[str]) -> tuple[Figure, Axes]:
+    """Return a panel with a row for each name, which stands above it; rows lie at 0, 1, ..."""
+    figure, axes = panel(0.2 + _ROW_HEIGHT * len(names))
+    for row, name in enumerate(names):
+        place: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "bottom"}
+        axes.text(0.01, row - 0.26, name, fontsize=8, parse_math=False, **place)
+    axes.set(ylim=(len(names) - 0.5, -0.8), yticks=[])
     return figure, axes
 
 
@@ -71,9 +87,14 @@ def latency_scale(axes: Axes, values: Sequence[float]) -> None:
         return
     axes.set_yscale("log")
     axes.set_ylim(lowest / 1.15, highest * 1.15)
-    axes.yaxis.set_major_locator(FixedLocator(_round_values(lowest, highest)))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(_PLAIN)
+    fixed_ticks(axes.yaxis, _round_values(lowest, highest))
+
+
+def fixed_ticks(axis: Axis, values: Sequence[float]) -> None:
+    """Put ticks at some values only, written as plain numbers."""
+    axis.set_major_locator(FixedLocator(values))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(_PLAIN)
 
 
 def _round_values(lowest: float, highest: float) -> list[float]:
@@ -94,10 +115,11 @@ def _tick_text(value: float, _: int | None = None) -> str:
 _PLAIN = FuncFormatter(_tick_text)
 
 
-def plain_ticks(axis: Axis) -> None:
+def plain_ticks(*axes: Axis) -> None:
     """Write ticks as plain numbers."""
-    axis.set_major_locator(MaxNLocator(5))
-    axis.set_major_formatter(_PLAIN)
+    for axis in axes:
+        axis.set_major_locator(MaxNLocator(5))
+        axis.set_major_formatter(_PLAIN)
 
 
 def finish(axes: Axes, title: str = "", columns: int = 2) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,10 +12,15 @@ from pydantic import ValidationError
 
 from costlib.data.completeness import check_complete
 from costlib.data.dataset import Dataset
-from costlib.errors import InputError
+from costlib.data.task_tables import stored_tasks, title_of
+from costlib.errors import DatasetError, InputError
+from costlib.hardware import Hardware
+from costlib.report.page import Link
 from costlib.report.progress import with_progress
 from costlib.report.units import Unit, unit_for
 from costlib.schema import Origin
+from costlib.space.design_space import DesignSpace
+from costlib.tuning.profile import NetworkProfile, read_profile
 from costlib.tuning.result import RESULT, CurvePoint, TaskResult, TuneResult, read_result
 from costlib.tuning.session import RUN, TASKS, Baseline
 from costlib.tuning.trials import TRIALS
@@ -51,20 +57,53 @@ class FoundRun:
     unfinished: str = ""
 
     @cached_property
+    def profiles(self) -> Sequence[NetworkProfile]:
+        """Where its networks' time goes, of those of which that was noted."""
+        return read_profile(self.folder).networks
+
+    @cached_property
     def titles(self) -> dict[str, str]:
         """What each task is called, by its workload id."""
-        rows = _workloads(self.dataset)
-        names = {task.workload_id: task.title or task.name for task in self.result.tasks}
-        for task in self.result.tasks:
-            if not task.title:
-                names[task.workload_id] = rows.get(task.workload_id) or task_title(
-                    task.name, (), task.workload_id
-                )
+        names = {task.workload_id: task.title for task in self.result.tasks}
+        if not all(names.values()):
+            known = _titles(self.dataset)
+            for task in self.result.tasks:
+                one = task.workload_id
+                names[one] = names[one] or known.get(one) or task_title(task.name, (), one)
         return names
 
     def of(self, task: TaskResult) -> pl.DataFrame:
         """Return the trials of a task."""
         return self._by_task.get(task.workload_id, self.trials.clear())
+
+    def link(self, workload_id: str) -> Link:
+        """Return what leads to a task of the run."""
+        return Link(self.titles[workload_id], f"#{anchor(workload_id)}")
+
+    @cached_property
+    def hardware(self) -> Hardware:
+        """What it was tuned for.
+
+        Raises
+        ------
+        DatasetError
+            Its dataset does not say.
+        """
+        known = self.dataset.hardware() if self.dataset is not None else {}
+        if self.result.hardware_id not in known:
+            raise DatasetError(f"{self.folder} does not say what {self.result.hardware_id} is")
+        return known[self.result.hardware_id]
+
+    def space(self, workload_id: str) -> DesignSpace | None:
+        """Return the design space of a task; ``None`` if its module is not known."""
+        if workload_id not in self._spaces and self.dataset is not None:
+            tasks = stored_tasks(self.dataset, [workload_id], self.hardware)
+            self._spaces.update((workload_id, DesignSpace(task)) for task in tasks)
+        return self._spaces.get(workload_id)
+
+    @cached_property
+    def _spaces(self) -> dict[str, DesignSpace]:
+        return {}
 
     @cached_property
     def _by_task(self) -> dict[str, pl.DataFrame]:
@@ -89,9 +128,9 @@ LEFT = "left"
 """What the section of the tasks that stayed as they were is linked by."""
 
 
-def anchor(task: TaskResult) -> str:
+def anchor(workload_id: str) -> str:
     """Return what the section of a task is linked by."""
-    return f"task-{short_id(task.workload_id)}"
+    return f"task-{short_id(workload_id)}"
 
 
 def calls(task: TaskResult) -> int:
@@ -106,8 +145,7 @@ def time_before_s(task: TaskResult) -> float:
 
 def time_now_s(task: TaskResult) -> float:
     """Return the seconds that all calls of a task take now: with the faster of both programs."""
-    known = [one for one in (task.latency_before_s, task.latency_after_s) if one is not None]
-    return min(known, default=0.0) * calls(task)
+    return (task.latency_s or 0.0) * calls(task)
 
 
 def is_run(folder: Path) -> bool:
@@ -148,15 +186,12 @@ def _measured(dataset: Dataset | None) -> pl.DataFrame:
     return dataset.scan().select(_COLUMNS).collect()
 
 
-def _workloads(dataset: Dataset | None) -> dict[str, str]:
+def _titles(dataset: Dataset | None) -> dict[str, str]:
     """Titles of a dataset's workloads, by their ids."""
     if dataset is None:
         return {}
     rows = dataset.scan("workloads").select("workload_id", "name", "arguments").collect()
-    return {
-        workload_id: task_title(name, [(a["dtype"], a["shape"]) for a in arguments], workload_id)
-        for workload_id, name, arguments in rows.iter_rows()
-    }
+    return {row["workload_id"]: title_of(row) for row in rows.iter_rows(named=True)}
 
 
 def _result_so_far(folder: Path, dataset: Dataset | None, trials: pl.DataFrame) -> TuneResult:

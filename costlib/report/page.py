@@ -35,6 +35,25 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Place:
+    """A text that a :class:`Link` leads to.
+
+    Attributes
+    ----------
+    text
+        What is shown.
+    anchor
+        What the link calls it.
+    """
+
+    text: str
+    anchor: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
 class Bar:
     """A share as a bar with its text.
 
@@ -61,7 +80,7 @@ Sentence = Sequence["str | Link"]
 class Table:
     """Rows under column titles; a title that starts with ``>`` is of numbers.
 
-    Cells may be a :class:`Link` or a :class:`Bar`.
+    Cells may be a :class:`Link`, a :class:`Place` or a :class:`Bar`.
     """
 
     columns: Sequence[str]
@@ -106,10 +125,10 @@ class Gallery:
 
 @dataclass(frozen=True)
 class Fold:
-    """A long text that is shown when its title is clicked on."""
+    """A long text or table that is shown when its title is clicked on."""
 
     title: str
-    text: str
+    content: str | Table
 
 
 Part = Table | Picture | Gallery | Choice | Fold

@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from costlib.report.figures import finish, panel, plain_ticks, tip
+from costlib.report.figures import finish, panel, plain_ticks, row_panel, tip
 from costlib.report.page import Table
 
 FIGURES = ("top1", "top5", "top10", "pairwise_accuracy", "rank_correlation")
@@ -17,9 +17,6 @@ EXPLAINED = (
     "Top-k is the share of a task's best throughput that the best of the first k programs reaches. "
     "In brackets: where it lies with 95 % confidence, were other tasks drawn."
 )
-
-_ROW_HEIGHT = 0.34
-"""Inches of a bar and its label."""
 
 
 def ranking_table(what: str, judged: Mapping[str, Mapping[str, Any]]) -> Table:
@@ -50,7 +47,7 @@ def figure_text(value: object) -> str:
 def ranking_figure(parts: Mapping[str, Mapping[str, Any]], k: int) -> Figure:
     """Draw a figure of the first k beside what a random choice reaches, a bar for each part."""
     name = f"top{k}"
-    figure, axes = panel(0.2 + _ROW_HEIGHT * len(parts))
+    figure, axes = row_panel(list(parts))
     for place, (part, metrics) in enumerate(parts.items()):
         (bar,) = axes.barh(place, metrics[name], height=0.45, color="C0", alpha=0.55)
         if place == 0:
@@ -58,10 +55,9 @@ def ranking_figure(parts: Mapping[str, Mapping[str, Any]], k: int) -> Figure:
         tip(bar, f"{part}: {metrics[name]:.3f}, a random choice {metrics[f'random_{name}']:.3f}")
         if bounds := metrics.get(f"{name}_interval"):
             axes.plot(bounds, [place, place], color="C0", lw=2)
-        axes.text(0.01, place - 0.26, part, fontsize=8, va="bottom", parse_math=False)
     random = [part[f"random_{name}"] for part in parts.values()]
     axes.plot(random, range(len(parts)), "|", ms=11, mew=2, color="C1", label="random choice")
-    axes.set(xlim=(0, 1), ylim=(len(parts) - 0.5, -0.8), yticks=[], xlabel=f"top-{k}")
+    axes.set(xlim=(0, 1), xlabel=f"top-{k}")
     plain_ticks(axes.xaxis)
     finish(axes)
     return figure
@@ -80,7 +76,6 @@ def calibration_figure(expected: list[float], observed: list[float]) -> Figure:
         ),
     )
     axes.set(xlabel="expected share of right pairs", ylabel="observed", xlim=(0.48, 1.02))
-    plain_ticks(axes.xaxis)
-    plain_ticks(axes.yaxis)
+    plain_ticks(axes.xaxis, axes.yaxis)
     finish(axes)
     return figure

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from costlib.report.curve import By, network_figure, sum_figure
+from matplotlib.figure import Figure
+
+from costlib.report.curve import By, both_ways, network_figure, sum_figure
 from costlib.report.found_run import FoundRun, find_run
-from costlib.report.page import Choice, Gallery, Page, Part, Picture, Section, Table
+from costlib.report.page import Choice, Gallery, Page, Part, Section, Table
 from costlib.report.predictions import predictions
+from costlib.report.profile import profile_section
 from costlib.report.progress import by_origin
 from costlib.report.tasks import left_section, task_sections, tasks_section
 from costlib.report.units import counted, plain
@@ -17,9 +22,6 @@ from costlib.tuning.result import NetworkResult
 
 _CURVES = 6
 """Networks whose curve is drawn."""
-
-_WAYS: dict[str, By] = {"curve": "trials", "seconds": "seconds"}
-"""What a curve is drawn by, by its picture's name."""
 
 _NETWORKS = ("network", ">PyTorch", ">tuned", ">faster", ">untuned", ">difference of outputs")
 _ORIGINS = (
@@ -53,6 +55,7 @@ def run_report(folder: Path, against: Path | None = None) -> Page:
     sections = [
         _networks(run),
         *beside,
+        profile_section(run),
         tasks_section(run),
         left_section(run),
         *task_sections(run),
@@ -89,10 +92,19 @@ def _names(run: FoundRun) -> str:
 def _networks(run: FoundRun) -> Section | None:
     networks, parts = run.result.networks, list[Part]()
     if networks:
-        parts.append(Table(_NETWORKS, [_network_row(run, one) for one in networks]))
+        titles = list(dict.fromkeys(found.title for one in networks for found in one.engines))
+        columns = (*_NETWORKS, *(f">{title}" for title in titles))
+        rows = [_network_row(run, one) + _engine_cells(run, one, titles) for one in networks]
+        parts.append(Table(columns, rows))
+        if problems := [
+            [one.network, found.title, found.problem]
+            for one in networks
+            for found in one.engines
+            if found.problem is not None
+        ]:
+            parts.append(Table(("network", "engine", "why it was not timed"), problems))
     if len(run.result.curve) > 1:
-        curves = [_curves(run, *numbered) for numbered in enumerate(networks[:_CURVES], start=1)]
-        parts.append(Gallery(curves or _sums(run)))
+        parts.append(Gallery(_curves(run)))
     if not parts:
         return None
     return Section(
@@ -107,40 +119,17 @@ def _networks(run: FoundRun) -> Section | None:
     )
 
 
-def _curves(run: FoundRun, number: int, one: NetworkResult) -> Choice:
-    suffix = f"-{number}" if number > 1 else ""
-    return Choice(
-        [
-            (
-                f"by {by}",
-                Picture(
-                    f"{name}{suffix}",
-                    f"latency of {one.network} by {by}",
-                    network_figure(run, one, by),
-                ),
-            )
-            for name, by in _WAYS.items()
-        ]
-    )
-
-
-def _sums(run: FoundRun) -> list[Choice]:
-    names = sorted({network for task in run.result.tasks for network in task.calls})
+def _curves(run: FoundRun) -> list[Choice]:
+    """Return the curve of each network; before those were timed as a whole, of its tasks."""
+    draw: dict[str, Callable[[By], Figure]] = {
+        one.network: partial(network_figure, run, one) for one in run.result.networks[:_CURVES]
+    }
+    if not draw:
+        names = sorted({network for task in run.result.tasks for network in task.calls})
+        draw = {name: partial(sum_figure, run, name) for name in names[:_CURVES]}
     return [
-        Choice(
-            [
-                (
-                    f"by {by}",
-                    Picture(
-                        f"{name}-{number}",
-                        f"sum of the best programs of {network or 'all tasks'} by {by}",
-                        sum_figure(run, network, by),
-                    ),
-                )
-                for name, by in _WAYS.items()
-            ]
-        )
-        for number, network in enumerate(names[:_CURVES], start=1)
+        both_ways(f"curve-{number}", f"latency of {name or 'all tasks'}", make)
+        for number, (name, make) in enumerate(draw.items(), start=1)
     ]
 
 
@@ -153,6 +142,17 @@ def _network_row(run: FoundRun, one: NetworkResult) -> list[str]:
         f"{plain(torch_s / one.latency_after_s)}x" if torch_s else "-",
         unit.text(one.latency_before_s) + "?" * ("untuned" in one.doubtful),
         f"{one.max_abs_error:.1e}",
+    ]
+
+
+def _engine_cells(run: FoundRun, one: NetworkResult, titles: Sequence[str]) -> list[str]:
+    """Write what a network takes in other engines, and how much faster ours is."""
+    latencies_s = {found.title: found.latency_s for found in one.engines}
+    return [
+        f"{run.unit.text(s)}{'?' * (title in one.doubtful)} ({plain(s / one.latency_after_s)}x)"
+        if (s := latencies_s.get(title)) is not None
+        else "-"
+        for title in titles
     ]
 
 

@@ -5,15 +5,24 @@ from __future__ import annotations
 import io
 import json
 import re
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from costlib.files import write_file
 from costlib.report.figures import TIPS
 
 _BLACK = "#000000"
 """What matplotlib draws text and axes in; in a page that is the colour of the page's text."""
+
+_COLOURS = """
+svg { color: #1b1f24 }
+text { fill: currentColor }
+@media (prefers-color-scheme: dark) { svg { color: #e4e8ec } }
+"""
+"""Of text and axes in a file of its own: those of a page."""
 
 _SVG = "http://www.w3.org/2000/svg"
 _LINK = "{http://www.w3.org/1999/xlink}href"
@@ -34,6 +43,29 @@ def drawing(figure: Figure, salt: str) -> str:
     salt
         A name that no other figure of the page has: marks that a figure refers to are named by it.
     """
+    root = _element(figure, salt)
+    width = float(root.attrib.pop("width").removesuffix("pt"))
+    root.set("style", f"max-width: {1.4 * width:.0f}pt")
+    root.attrib.pop("height")
+    return _text(root)
+
+
+def save_drawing(figure: Figure, path: Path) -> None:
+    """Write a figure as an SVG file that pages show as a picture: light or dark as they are.
+
+    Raises
+    ------
+    StorageError
+        It cannot be written.
+    """
+    root = _element(figure, path.stem)
+    style = ET.Element(f"{{{_SVG}}}style")
+    style.text = _COLOURS
+    root.insert(0, style)
+    write_file(path, f"{_text(root)}\n".encode())
+
+
+def _element(figure: Figure, salt: str) -> ET.Element:
     text = io.StringIO()
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}):
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
@@ -46,10 +78,10 @@ def drawing(figure: Figure, salt: str) -> str:
         name = group.attrib.pop("id", "")
         if name.startswith(TIPS):
             _add_titles(group, json.loads(name.removeprefix(TIPS)))
-    root.set(
-        "style", f"max-width: {1.4 * float(root.attrib.pop('width').removesuffix('pt')):.0f}pt"
-    )
-    root.attrib.pop("height")
+    return root
+
+
+def _text(root: ET.Element) -> str:
     return ET.tostring(root, encoding="unicode").replace(_BLACK, "currentColor")
 
 

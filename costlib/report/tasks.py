@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import polars as pl
 
-from costlib.data.task_tables import task_of
 from costlib.report.found_run import LEFT, FoundRun, anchor, calls, time_before_s, time_now_s
-from costlib.report.page import Bar, Fold, Gallery, Link, Part, Picture, Section, Table
+from costlib.report.page import Bar, Fold, Gallery, Part, Picture, Place, Section, Table
 from costlib.report.trials import trials_figure
-from costlib.report.units import Unit, counted, plain, share
-from costlib.space.design_space import DesignSpace
+from costlib.report.units import counted, plain, share
 from costlib.space.program import Program
-from costlib.training.batches import workload_rows
 from costlib.tuning.result import TaskResult
 from costlib.tvm_compat.api import schedule_steps
 
 _ROWS = 100
-"""Tasks with a row of their own."""
+"""Tasks with a row in the table that is open."""
 
 _SECTIONS = 24
-"""Tasks with a section of their own."""
+"""Tasks with a section of their own; others have a row in one that is folded."""
 
 _PICTURES = 12
 _SCRIPTS = 5
@@ -42,7 +39,7 @@ def tasks_section(run: FoundRun) -> Section:
         sum(map(time_before_s, tasks)),
         sum(map(time_now_s, tasks)),
     )
-    rows = [_row(run, place, task, totals) for place, task in enumerate(tasks[:_ROWS])]
+    rows = [_row(run, task, totals) for task in tasks[:_ROWS]]
     if left := tasks[_ROWS:]:
         part = share(sum(map(time_before_s, left)) / (totals[1] or 1.0))
         text += f" The other {counted(len(left), 'task')} took {part} of the untuned time."
@@ -54,7 +51,7 @@ def left_section(run: FoundRun) -> Section | None:
     left = [task for task in run.tasks if task.left]
     total_s = sum(map(time_before_s, run.tasks))
     rows = [
-        [run.titles[task.workload_id], _bar(time_before_s(task), total_s), task.left]
+        [run.link(task.workload_id), _bar(time_before_s(task), total_s), task.left]
         for task in left[:_ROWS]
     ]
     text = f"The heaviest {_ROWS} of {len(left):,}." if len(left) > _ROWS else ""
@@ -62,12 +59,9 @@ def left_section(run: FoundRun) -> Section | None:
     return Section("Left as TVM compiles them", text, [table], LEFT) if left else None
 
 
-def _row(
-    run: FoundRun, place: int, task: TaskResult, totals: tuple[int, float, float]
-) -> list[object]:
-    title = run.titles[task.workload_id]
+def _row(run: FoundRun, task: TaskResult, totals: tuple[int, float, float]) -> list[object]:
     return [
-        Link(title, f"#{anchor(task)}") if place < _SECTIONS else title,
+        run.link(task.workload_id),
         "+".join(map(str, task.calls.values())) if len(task.calls) < 4 else calls(task),
         _bar(task.trials, totals[0], f"{task.trials}"),
         _bar(time_before_s(task), totals[1]),
@@ -90,20 +84,37 @@ def _times(task: TaskResult) -> str:
 
 
 def task_sections(run: FoundRun) -> list[Section]:
-    """Describe each task that counts: its trials, and its best program."""
-    workloads = workload_rows(run.dataset) if run.dataset is not None else {}
-    return [
+    """Describe each task: the trials and the best program of those that count."""
+    sections = [
         Section(
             run.titles[task.workload_id],
             _text(run, task),
             [
                 *(_trials(run, task) if place < _PICTURES else []),
-                *(_programs(run, task, workloads) if place < _SCRIPTS else []),
+                *(_programs(run, task) if place < _SCRIPTS else []),
             ],
-            anchor(task),
+            anchor(task.workload_id),
             level=3,
         )
         for place, task in enumerate(run.tasks[:_SECTIONS])
+    ]
+    if rest := run.tasks[_SECTIONS:]:
+        columns = ("task", ">calls", ">trials", ">untuned", ">tuned", ">faster", "")
+        table = Table(columns, [_short_row(run, task) for task in rest])
+        title = f"The other {counted(len(rest), 'task')}"
+        sections.append(Section(title, parts=[Fold("Show them", table)], level=3))
+    return sections
+
+
+def _short_row(run: FoundRun, task: TaskResult) -> list[object]:
+    return [
+        Place(run.titles[task.workload_id], anchor(task.workload_id)),
+        f"{calls(task):,}",
+        f"{task.trials:,}",
+        run.unit.text(task.latency_before_s),
+        run.unit.text(task.latency_after_s),
+        _times(task),
+        task.left or "",
     ]
 
 
@@ -124,27 +135,20 @@ def _trials(run: FoundRun, task: TaskResult) -> list[Part]:
     figure = trials_figure(run.of(task), run.titles[task.workload_id], run.unit)
     if figure is None:
         return []
-    return [Gallery([Picture(anchor(task), "latency of each trial", figure)])]
+    return [Gallery([Picture(anchor(task.workload_id), "latency of each trial", figure)])]
 
 
-def _programs(
-    run: FoundRun, task: TaskResult, workloads: dict[str, dict[str, object]]
-) -> list[Part]:
+def _programs(run: FoundRun, task: TaskResult) -> list[Part]:
     best = run.of(task).filter(pl.col("is_final"))
-    if best.is_empty() or run.dataset is None or task.workload_id not in workloads:
+    space = None if best.is_empty() else run.space(task.workload_id)
+    if space is None:
         return []
     row = best.row(0, named=True)
-    program = Program.from_row(row["workload_id"], row["sketch_id"], row["decisions"])
-    hardware = run.dataset.hardware()[row["hardware"]]
-    schedule = DesignSpace(task_of(workloads[task.workload_id], hardware)).lower(program)
+    schedule = space.lower(Program.from_row(task.workload_id, row["sketch_id"], row["decisions"]))
     if schedule is None:
         return []
-    found = f"trial {row['trial']}, {row['origin']}, {_latency(run.unit, task)}"
+    found = f"trial {row['trial']}, {row['origin']}, {run.unit.text(task.latency_after_s)}"
     return [
         Fold(f"What was changed ({found})", "\n".join(schedule_steps(schedule))),
         Fold("The program", schedule.mod.script(show_meta=False)),
     ]
-
-
-def _latency(unit: Unit, task: TaskResult) -> str:
-    return unit.text(task.latency_after_s)

@@ -59,7 +59,7 @@ def share(value: float) -> str:
     percent = 100 * value
     if 0 < percent < 0.05:
         return "<0.1 %"
-    return f"{percent:.0f} %" if percent >= 10 or percent == 0 else f"{percent:.1f} %"
+    return f"{percent:.0f} %" if abs(percent) >= 10 or percent == 0 else f"{percent:.1f} %"
 
 
 def counted(number: int, thing: str) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from costlib.report.found_run import LEFT, FoundRun, anchor, time_before_s, time_now_s
+from costlib.report.found_run import LEFT, FoundRun, time_before_s, time_now_s
 from costlib.report.page import Link, Sentence
+from costlib.report.profile import profile_sentences
 from costlib.report.units import Unit, counted, plain, share
 from costlib.tuning.result import FURTHER_TRIALS, NetworkResult, TaskResult
 
@@ -33,7 +34,11 @@ def verdict(run: FoundRun) -> list[Sentence]:
         sentences.append([_so_far(run)])
     if (gain := run.result.expected_gain) is not None and networks:
         sentences.append([_gain_sentence(gain)])
-    sentences += [*_where(run), *_left(run.result.tasks)]
+    if 0 < len(run.profiles) <= _NETWORKS:
+        sentences += profile_sentences(run)
+    else:
+        sentences += _where(run)
+    sentences += _left(run.result.tasks)
     if not run.result.curve:
         sentences.append(["No program has been measured yet."])
     return sentences
@@ -112,7 +117,7 @@ def _where(run: FoundRun) -> list[Sentence]:
     for place, task in enumerate(heavy):
         sentence.append("" if not place else " and " if place == len(heavy) - 1 else ", ")
         sentence.append(f"{share(time_now_s(task) / total_s)} is in ")
-        sentence.append(Link(run.titles[task.workload_id], f"#{anchor(task)}"))
+        sentence.append(run.link(task.workload_id))
     return [[*sentence, "."]]
 
 

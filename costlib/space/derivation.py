@@ -127,9 +127,9 @@ def _derived(key: _Key) -> Derivation:
             why = why or str(failure)
             continue
         if why:
-            _log.warning("%s: %s; its design space is derived %s", task.name, why, rules.words)
+            _log.warning("%s: %s; its design space is derived %s", task.title, why, rules.words)
         return found
-    _log.warning("%s is left as TVM compiles it: %s", task.name, why)
+    _log.warning("%s is left as TVM compiles it: %s", task.title, why)
     return Derivation(Rules(), [], why)
 
 

@@ -1,31 +1,50 @@
-"""A tuned network against the untuned one and against PyTorch: latencies and outputs."""
+"""A tuned network against the untuned one, PyTorch and other engines: latencies and outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 from pydantic import Field
 
 from costlib.arrays import save_arrays
 from costlib.errors import MeasureError
 from costlib.frozen import Frozen
 from costlib.measure.config import NetworkJob
-from costlib.measure.jobs import fastest_call
 from costlib.measure.measurer import Measurer
 from costlib.scratch import ScratchFolder
-from costlib.tuning.pytorch_process import PatientPyTorch
+from costlib.tuning.engines.catalogue import ENGINES, PYTORCH
+from costlib.tuning.originals import Original
+from costlib.tuning.rivals import Rival, Rivals
 from costlib.tuning.turns import Contestant, take_turns
-from costlib.workloads import Network, TorchReference
+from costlib.workloads import Network
 from costlib.workloads.agreement import OutputAgreement
 
 _FIRST_TURNS, _MOST_TURNS = 4, 9
 
-_HARM = 1.5
-"""How much slower than one thread several may be without anything being wrong."""
+
+class EngineResult(Frozen):
+    """A network in another engine.
+
+    Attributes
+    ----------
+    name, title
+        Of the engine: as ``--against`` takes it, and as it calls itself.
+    latency_s
+        Seconds of one call; ``None`` if it does not run the network.
+    max_abs_error
+        Largest difference between its outputs and the original's; ``None`` if there is none to
+        compare.
+    problem
+        Why it has no latency, in a line.
+    """
+
+    name: str
+    title: str
+    latency_s: float | None
+    max_abs_error: float | None = None
+    problem: str | None = None
 
 
 class Comparison(Frozen):
@@ -38,11 +57,13 @@ class Comparison(Frozen):
         network that did not come from PyTorch, or
         runs on another machine): each turn's fastest call, medians over the turns that were
         disturbed least.
+    engines
+        The same of the engines that were asked for.
     spread_s
-        Seconds of the fastest and the slowest of those turns, by ``"untuned"``, ``"tuned"`` and
-        ``"PyTorch"``; empty in results of older versions.
+        Seconds of the fastest and the slowest of those turns, by ``"untuned"``, ``"tuned"``,
+        ``"PyTorch"`` and titles of engines; empty in results of older versions.
     doubtful
-        Those of ``"untuned"``, ``"tuned"`` and ``"PyTorch"`` whose turns did not agree.
+        Those of them whose turns did not agree.
     original
         What the outputs are compared with.
     outputs
@@ -54,6 +75,7 @@ class Comparison(Frozen):
     latency_before_s: float
     latency_after_s: float
     pytorch_latency_s: float | None
+    engines: tuple[EngineResult, ...] = ()
     spread_s: dict[str, tuple[float, float]] = Field(default_factory=dict)
     doubtful: tuple[str, ...] = ()
     original: str = "PyTorch"
@@ -64,93 +86,82 @@ class Comparison(Frozen):
 
 def compare(
     network: Network,
-    untuned: Path,
+    original: Original,
     tuned: Path,
     measurer: Measurer,
-    original: str,
-    inputs: Sequence[np.ndarray],
     outputs: Sequence[OutputAgreement],
+    tuned_s: float,
+    against: Sequence[str] = (),
+    report: Callable[[str], None] = lambda stage: None,
 ) -> Comparison:
-    """Time both libraries and PyTorch on the same inputs, taking turns until they agree.
+    """Time both libraries, PyTorch and other engines on the same inputs, in turns that agree.
 
     The libraries run in a process of their own: TVM pins the threads of a process to cores,
-    which would slow PyTorch down a hundredfold. PyTorch is given its best setting: all threads,
-    one, and, where the machine is too busy for threads that spin, some that do not.
+    which would slow PyTorch down a hundredfold.
 
     Parameters
     ----------
     network
-        The network that both libraries were compiled from.
-    untuned, tuned
-        The libraries.
+        The network.
+    original, tuned
+        Its original with the untuned library, and the tuned library.
     measurer
-        Runs them.
-    original, inputs, outputs
-        What the tuned network's outputs were compared with, on which inputs, and how they agree.
+        Runs them; what is not ours runs on this machine alone.
+    outputs, tuned_s
+        How the tuned network's outputs agree with the original's, and what a call took then: of a
+        slow network, that counts.
+    against
+        Names of the engines that were asked for.
+    report
+        Told what is being done.
 
     Raises
     ------
     MeasureError
         A library crashed or took too long.
     """
-    with ScratchFolder() as folder, ExitStack() as stack:
+    threads = measurer.hardware.num_cores if measurer.devices is None else None
+    engines = [ENGINES[name] for name in against]
+    with ScratchFolder() as folder, Rivals(network, original, threads, engines, report) as rivals:
         file = folder / "inputs"
-        save_arrays(file, [*inputs, *network.state])
-        before = Contestant(partial(_run, measurer, untuned, file), is_yardstick=True)
+        save_arrays(file, [*original.inputs, *network.state])
+        before = Contestant(partial(_run, measurer, original.library, file), is_yardstick=True)
+        before.count(original.untuned_s)
         after = Contestant(partial(_run, measurer, tuned, file))
-        pytorch: list[Contestant] = []
-        if isinstance(network.reference, TorchReference) and measurer.devices is None:
-            threads = measurer.hardware.num_cores
-            pytorch = _in_process(network.reference, inputs, threads)
-            take_turns([before, after, *pytorch], _FIRST_TURNS)
-            if not _is_undisturbed(pytorch):
-                with suppress(MeasureError):
-                    patient = PatientPyTorch(network.reference, inputs, threads)
-                    stack.enter_context(patient)
-                    patient.fastest_call(0)
-                    pytorch.append(Contestant(patient.fastest_call))
-        take_turns([before, after, *pytorch[-1:]], _MOST_TURNS)
-    best = min(pytorch, key=lambda one: one.latency_s, default=None)
-    timed = {"untuned": before, "tuned": after}
-    if best is not None:
-        timed["PyTorch"] = best
+        after.count(tuned_s)
+        report(f"comparing {network.name} with {rivals.names}")
+        take_turns([before, after, *rivals.settings], _FIRST_TURNS)
+        rivals.calm_down()
+        take_turns([before, after, *rivals.last_settings], _MOST_TURNS)
+    timed = {"untuned": before, "tuned": after, **rivals.best}
     return Comparison(
         latency_before_s=before.latency_s,
         latency_after_s=after.latency_s,
-        pytorch_latency_s=None if best is None else best.latency_s,
+        pytorch_latency_s=timed[PYTORCH.title].latency_s if PYTORCH.title in timed else None,
+        engines=tuple(map(_engine_result, rivals.engines)),
         spread_s={what: one.spread_s for what, one in timed.items()},
         doubtful=tuple(what for what, one in timed.items() if not one.is_settled),
-        original=original,
+        original=original.name,
         outputs=tuple(outputs),
-        max_abs_error=max((output.max_abs_error or 0.0 for output in outputs), default=0.0),
+        max_abs_error=_largest_error(outputs) or 0.0,
         max_abs_output=max((output.max_abs_output or 0.0 for output in outputs), default=0.0),
     )
 
 
-def _in_process(
-    reference: TorchReference, inputs: Sequence[np.ndarray], threads: int
-) -> list[Contestant]:
-    """Return PyTorch with one thread and with all."""
-    import torch
-
-    call = reference.timed(inputs)
-
-    def run(count: int, secs: float) -> float:
-        before = torch.get_num_threads()
-        torch.set_num_threads(count)
-        try:
-            call()
-            return fastest_call(call, secs)
-        finally:
-            torch.set_num_threads(before)
-
-    return [Contestant(partial(run, count)) for count in sorted({1, threads})]
+def _engine_result(rival: Rival) -> EngineResult:
+    best = rival.best
+    return EngineResult(
+        name=rival.engine.name,
+        title=rival.engine.title,
+        latency_s=None if best is None else best.latency_s,
+        max_abs_error=_largest_error(rival.outputs),
+        problem=rival.problem if best is None else None,
+    )
 
 
-def _is_undisturbed(pytorch: Sequence[Contestant]) -> bool:
-    """Whether threads help, or at least do no harm, and their turns agree."""
-    one, all_of_them = pytorch[0], pytorch[-1]
-    return all_of_them.is_settled and all_of_them.latency_s <= _HARM * one.latency_s
+def _largest_error(outputs: Sequence[OutputAgreement]) -> float | None:
+    errors = [output.max_abs_error for output in outputs if output.max_abs_error is not None]
+    return max(errors, default=None)
 
 
 def _run(measurer: Measurer, library: Path, inputs: Path, secs: float) -> float:

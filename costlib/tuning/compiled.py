@@ -105,7 +105,8 @@ class CompiledNetwork:
         if not Path(path).is_file():
             raise InputError(f"{path} does not exist; `costlib tune` writes network.so")
         try:
-            return cls(tvm.runtime.load_module(str(path)))
+            with stderr_silenced():
+                return cls(tvm.runtime.load_module(str(path)))
         except (RuntimeError, OSError, ValueError) as error:
             reason = str(error).strip().splitlines()[-1]
             raise InputError(f"{path} is no compiled network: {reason}") from None

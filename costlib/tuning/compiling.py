@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from costlib.tuning.compiled import CompiledNetwork
 from costlib.tuning.database import only
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.originals import Original, faults_of
+from costlib.tuning.profile import note_profile
 from costlib.tuning.result import NetworkResult
 from costlib.workloads.task import Task
 
@@ -32,6 +34,8 @@ class Compiler:
         What to compile for, and what runs it.
     report
         Told what is being done.
+    against
+        Names of the engines that the compiled networks are compared with.
     """
 
     def __init__(
@@ -40,11 +44,13 @@ class Compiler:
         hardware: Hardware,
         measurer: Measurer,
         report: Callable[[str], None],
+        against: Sequence[str] = (),
     ) -> None:
         self._networks = networks
         self._hardware = hardware
         self._measurer = measurer
         self._report = report
+        self._against = against
         self._originals: dict[int, Original] = {}
 
     def compare_untuned(self, *, allow_different: bool) -> None:
@@ -59,7 +65,7 @@ class Compiler:
         for number in sorted({self._networks.given(version) for version in versions}):
             network = self._networks.networks[number]
             self._report(f"comparing {network.name} with its original")
-            library = self._untuned(number)
+            library = self._measurer.server.folder / f"untuned-network-{number}.so"
             CompiledNetwork.build(self._networks.prepared[number], self._hardware).save(library)
             original = Original(network, library, self._measurer)
             self._originals[number] = original
@@ -74,7 +80,8 @@ class Compiler:
     ) -> tuple[list[NetworkResult], set[str]]:
         """Compile the fastest version of each network and compare it with what it was before.
 
-        That is: with the network as it was given, untuned, and with its original.
+        That is: with the network as it was given, untuned, and with its original. Where its time
+        goes is noted, if it runs on this machine.
 
         Parameters
         ----------
@@ -106,15 +113,15 @@ class Compiler:
             self._report(f"compiling {network.name}")
             self._build(number, database, library)
             self._report(f"comparing {network.name}")
-            outputs = original.compare(library, self._measurer)
+            outputs, tuned_s = original.compare(library, self._measurer)
             if faults_of(outputs) and not original.faults:
                 blamed = self._blamed(number, database, library, original)
                 for task in blamed:
-                    _log.warning("%s computes something else once tuned; it is left", task.name)
+                    _log.warning("%s computes something else once tuned; it is left", task.title)
                 wrong |= {task.workload_id for task in blamed}
                 kept = [t for t in self._networks.tasks if t.workload_id not in wrong]
                 self._build(number, only(database, kept), library)
-                outputs = original.compare(library, self._measurer)
+                outputs, tuned_s = original.compare(library, self._measurer)
                 if faults := faults_of(outputs):
                     raise DifferentNetworkError(
                         f"{network.name} computes something else than {original.name}: "
@@ -122,19 +129,22 @@ class Compiler:
                     )
             figures = compare(
                 network,
-                self._untuned(given),
+                original,
                 library,
                 self._measurer,
-                original.name,
-                original.inputs,
                 outputs,
+                tuned_s,
+                self._against,
+                self._report,
             )
             fields = figures.model_dump()
             results.append(NetworkResult(network=network.name, library=str(library), **fields))
+        if self._measurer.devices is None:
+            self._report("noting where the time goes")
+            timed = zip(self._networks.tasks, latency_s, strict=True)
+            known_s = {task.workload_id: s for task, s in timed if math.isfinite(s)}
+            note_profile(out, results, self._measurer, known_s)
         return results, wrong
-
-    def _untuned(self, number: int) -> Path:
-        return self._measurer.server.folder / f"untuned-network-{number}.so"
 
     def _build(self, number: int, database: Any, library: Path) -> None:
         prepared = self._networks.prepared[number]
@@ -145,7 +155,7 @@ class Compiler:
 
         def among(tasks: Sequence[Task]) -> list[Task]:
             self._build(number, only(database, tasks), library)
-            if not faults_of(original.compare(library, self._measurer)):
+            if not faults_of(original.compare(library, self._measurer)[0]):
                 return []
             if len(tasks) == 1:
                 return list(tasks)

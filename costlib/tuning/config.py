@@ -28,6 +28,9 @@ class TuneConfig(FrozenStrict):
         next.
     allow_different
         Tune a network even if it computes something else than its original.
+    against
+        Other engines that the tuned networks are compared with, beside PyTorch: names of
+        :data:`costlib.tuning.engines.catalogue.ENGINES`.
     measure
         Repeats, limits and racing.
     search
@@ -40,5 +43,6 @@ class TuneConfig(FrozenStrict):
     layouts: bool = False
     memory: Path | None = None
     allow_different: bool = False
+    against: tuple[str, ...] = ()
     measure: MeasureConfig = MeasureConfig()
     search: SearchConfig = SearchConfig()

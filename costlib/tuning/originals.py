@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,7 +30,7 @@ class Original:
     network
         The network as it was given.
     library
-        The same, compiled untuned.
+        The same, compiled untuned; an attribute, too.
     measurer
         Runs it.
 
@@ -41,18 +42,21 @@ class Original:
         The network's inputs that latencies are measured with.
     faults
         What is wrong with the untuned network, a line for each output.
+    untuned_s
+        Seconds of the untuned network's fastest call.
     """
 
     def __init__(self, network: Network, library: Path, measurer: Measurer) -> None:
         reference = network.reference
         self.name = "the untuned network" if reference is None else reference.name
+        self.library = library
         self._network = network
         self._specs = [*network.interface.outputs, *network.interface.state]
         self._trials: list[Expectation] = []
         kinds = [arrays for _, arrays in telling_inputs(network)][: _KINDS if reference else 1]
         for arrays in kinds:
             if reference is None:
-                expected = outputs_of(library, [*arrays, *network.state], measurer)
+                expected, _ = _called(library, [*arrays, *network.state], measurer)
                 self._trials.append(Expectation(arrays, expected))
                 continue
             try:
@@ -60,19 +64,40 @@ class Original:
             except Exception:  # Numbers that this network does not take.
                 continue
         self.inputs = self._trials[0].inputs if self._trials else kinds[0]
-        self.faults = faults_of(self.compare(library, measurer))
+        outputs, self.untuned_s = self.compare(library, measurer)
+        self.faults = faults_of(outputs)
 
-    def compare(self, library: Path, measurer: Measurer) -> list[OutputAgreement]:
-        """Run a library and compare; of all inputs, those that show a difference, or the first."""
+    def judge(self, outputs: Arrays) -> list[OutputAgreement]:
+        """Compare what something else computes of :attr:`inputs`."""
+        specs = self._network.interface.outputs
+        count = len(specs)
+        found: list[OutputAgreement] = []
+        for trial in self._trials[:1]:
+            nudged = [some[:count] for some in trial.nudged]
+            stateless = Expectation(trial.inputs, trial.expected[:count], nudged)
+            found += stateless.compare(specs, outputs)
+        return found
+
+    def compare(self, library: Path, measurer: Measurer) -> tuple[list[OutputAgreement], float]:
+        """Run a library and compare what it returns with what the original does.
+
+        Returns
+        -------
+        outputs, latency_s
+            How the outputs agree, for those inputs that show a difference, or the first; and the
+            seconds of the fastest call.
+        """
         first: list[OutputAgreement] = []
+        latency_s = math.inf
         for trial in self._trials:
             arrays = [*trial.inputs, *self._network.state]
-            outputs = outputs_of(library, arrays, measurer)
+            outputs, call_s = _called(library, arrays, measurer)
+            latency_s = min(latency_s, call_s)
             found = trial.compare(self._specs, outputs)
             if faults_of(found):
-                return found
+                return found, latency_s
             first = first or found
-        return first
+        return first, latency_s
 
 
 def faults_of(outputs: Sequence[OutputAgreement]) -> list[str]:
@@ -80,8 +105,8 @@ def faults_of(outputs: Sequence[OutputAgreement]) -> list[str]:
     return [f"{output.name}: {output.fault}" for output in outputs if output.fault]
 
 
-def outputs_of(library: Path, arrays: Arrays, measurer: Measurer) -> list[np.ndarray]:
-    """Call a compiled network once, in a process of its own."""
+def _called(library: Path, arrays: Arrays, measurer: Measurer) -> tuple[list[np.ndarray], float]:
+    """Call a compiled network in a process of its own; return its outputs and a call's seconds."""
     with ScratchFolder() as folder:
         inputs, outputs = folder / "inputs", folder / "outputs"
         save_arrays(inputs, arrays)
@@ -91,4 +116,4 @@ def outputs_of(library: Path, arrays: Arrays, measurer: Measurer) -> list[np.nda
         outcome = measurer.run_job(job)
         if outcome.timing is None:
             raise MeasureError(f"the compiled network {library} does not run: {outcome.error}")
-        return load_arrays(outputs)
+        return load_arrays(outputs), outcome.timing.run_secs[0]

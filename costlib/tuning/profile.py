@@ -6,13 +6,16 @@ The network notes the time before each kernel and after the last one (see
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from pydantic import ValidationError
 
 from costlib.arrays import Floats, load_arrays, save_arrays
-from costlib.errors import InputError, MeasureError
+from costlib.errors import CostlibError, InputError, MeasureError
+from costlib.files import write_file
 from costlib.frozen import Frozen
 from costlib.hardware import Hardware
 from costlib.measure.canary_kernels import CPU_MEMORY_BYTES
@@ -20,14 +23,19 @@ from costlib.measure.config import NetworkJob, TraceJob
 from costlib.measure.measurer import Measurer
 from costlib.scratch import ScratchFolder
 from costlib.tuning.compiled import CompiledNetwork
-from costlib.tuning.result import read_result
+from costlib.tuning.result import NetworkResult, read_result
 from costlib.tuning.turns import Contestant, take_turns
 from costlib.workloads.interface import Kernel
 from costlib.workloads.network import InputSpec
 
+PROFILE = "profile.json"
+"""In a run's folder."""
+
 _TURNS = 5
 _QUIET_SHARE = 0.1
 """Of the calls, those that took least count."""
+
+_log = logging.getLogger(__name__)
 
 
 class KernelProfile(Kernel):
@@ -78,6 +86,24 @@ class NetworkProfile(Frozen):
     tracing: float
     memory_bytes_per_s: float
     kernels: tuple[KernelProfile, ...]
+
+    def by_task(self) -> list[list[KernelProfile]]:
+        """Return the calls of each task, of that which takes most time first."""
+        groups: dict[str, list[KernelProfile]] = {}
+        for kernel in self.kernels:
+            groups.setdefault(kernel.name, []).append(kernel)
+        return sorted(groups.values(), key=total_s, reverse=True)
+
+
+class RunProfile(Frozen):
+    """Where the time of a run's networks goes; without those that do not tell."""
+
+    networks: tuple[NetworkProfile, ...]
+
+
+def total_s(kernels: Sequence[KernelProfile]) -> float:
+    """Return the seconds that some calls take in the network together."""
+    return sum(kernel.latency_s for kernel in kernels)
 
 
 def profile_network(
@@ -178,22 +204,52 @@ def _seconds(measurer: Measurer, job: NetworkJob | TraceJob) -> float:
     return outcome.timing.run_secs[0]
 
 
-def profile_run(folder: Path) -> list[NetworkProfile]:
-    """Profile the compiled networks of a run on this machine.
+def profile_run(folder: Path) -> RunProfile:
+    """Profile the compiled networks of a run on this machine, and keep that in its folder.
 
     Raises
     ------
     InputError
-        It is no run, or was compiled by an older costlib.
+        It is no run, or none of its networks tells where its time goes.
+    StorageError
+        It cannot be written.
     """
     result = read_result(folder)
     tuned_s = {
-        task.workload_id: latency_s
-        for task in result.tasks
-        if (latency_s := task.latency_after_s or task.latency_before_s) is not None
+        task.workload_id: task.latency_s for task in result.tasks if task.latency_s is not None
     }
     with Measurer(Hardware.local()) as measurer:
-        return [
-            profile_network(network.network, folder / Path(network.library).name, measurer, tuned_s)
-            for network in result.networks
-        ]
+        found, reasons = note_profile(folder, result.networks, measurer, tuned_s)
+    if reasons and not found.networks:
+        raise reasons[0]
+    for reason in reasons:
+        _log.warning("%s", reason)
+    return found
+
+
+def note_profile(
+    folder: Path,
+    networks: Sequence[NetworkResult],
+    measurer: Measurer,
+    tuned_s: Mapping[str, float],
+) -> tuple[RunProfile, list[CostlibError]]:
+    """Profile a run's networks, keep that in its folder, and say why some do not tell."""
+    profiles: list[NetworkProfile] = []
+    reasons: list[CostlibError] = []
+    for network in networks:
+        library = folder / Path(network.library).name
+        try:
+            profiles.append(profile_network(network.network, library, measurer, tuned_s))
+        except (InputError, MeasureError) as error:
+            reasons.append(error)
+    found = RunProfile(networks=tuple(profiles))
+    write_file(folder / PROFILE, (found.model_dump_json(indent=1) + "\n").encode())
+    return found, reasons
+
+
+def read_profile(folder: Path) -> RunProfile:
+    """Read what was noted in a run's folder; where nothing was, or it is damaged: no networks."""
+    try:
+        return RunProfile.model_validate_json((folder / PROFILE).read_bytes())
+    except (OSError, ValidationError):
+        return RunProfile(networks=())

@@ -45,6 +45,12 @@ class TaskResult(Frozen):
     title: str = ""
 
     @property
+    def latency_s(self) -> float | None:
+        """Seconds of one call of the faster of both programs; ``None`` if neither ran."""
+        known = [s for s in (self.latency_before_s, self.latency_after_s) if s is not None]
+        return min(known, default=None)
+
+    @property
     def gflops_per_s(self) -> float | None:
         """Throughput of the best program."""
         return self.flops / self.latency_after_s / 1e9 if self.latency_after_s else None

@@ -23,6 +23,7 @@ from costlib.search.tasks.scheduler import TaskScheduler
 from costlib.tuning.compiling import Compiler
 from costlib.tuning.config import TuneConfig
 from costlib.tuning.database import write_database
+from costlib.tuning.engines.catalogue import ENGINES, check_engines
 from costlib.tuning.interrupt import Interruptible
 from costlib.tuning.left import WRONG, outcome_to_leave, reasons_to_leave
 from costlib.tuning.memory import Memory
@@ -130,7 +131,7 @@ def tune(
         reference = session.trials.reference() or known
         devices = fleet.pool(hardware) if fleet else None
         with Measurer(hardware, config.measure, reference, devices) as measurer:
-            compiler = Compiler(networks, hardware, measurer, progress.report)
+            compiler = Compiler(networks, hardware, measurer, progress.report, config.against)
             compiler.compare_untuned(allow_different=config.allow_different)
             progress.report("timing the tasks as they are")
             baseline = session.baseline(networks.tasks, measurer, trials)
@@ -248,6 +249,10 @@ def _check(sources: Sequence[Any], trials: int, config: TuneConfig) -> None:
             if wanted
             else f"the objective '{objective}' takes no required latency; use 'requirement'"
         )
+    check_engines(config.against)
+    for name in config.against:
+        if (missing := ENGINES[name].missing()) is not None:
+            _log.warning("%s: %s", ENGINES[name].title, missing)
     if not all(math.isfinite(seconds) and seconds > 0 for seconds in required_s):
         raise InputError("a required latency must be a positive number")
 

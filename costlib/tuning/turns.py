@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from costlib.measure.jobs import SLOW_SECS
+
 _ENOUGH = 3
 """Turns that must agree."""
 
@@ -16,9 +18,6 @@ _CALLS = 30
 """Of a contestant in a turn, if they fit."""
 
 _SHORTEST_SECS, _LONGEST_SECS = 0.02, 0.3
-
-_SLOW_SECS = 0.25
-"""A call that takes so long is hardly disturbed: two turns are enough, of a yardstick one."""
 
 
 @dataclass
@@ -52,7 +51,7 @@ class Contestant:
 
     @property
     def is_settled(self) -> bool:
-        """Whether enough turns agree."""
+        """Whether enough turns agree; of what is slow two are enough, of a slow yardstick one."""
         best = self._calmest
         return len(best) == self._enough and best[-1] <= _AGREEMENT * best[0]
 
@@ -69,7 +68,12 @@ class Contestant:
     @property
     def is_slow(self) -> bool:
         """Whether a call takes so long that others hardly disturb it."""
-        return min(self.turns, default=0.0) >= _SLOW_SECS
+        return min(self.turns, default=0.0) >= SLOW_SECS
+
+    def count(self, latency_s: float) -> None:
+        """Take a call that was timed elsewhere for a turn if it is slow."""
+        if latency_s >= SLOW_SECS:
+            self.turns.append(latency_s)
 
     def take_turn(self) -> None:
         """Time it once more, for as long as its calls take."""

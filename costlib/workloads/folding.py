@@ -101,7 +101,7 @@ def fold_constants(mod: Any) -> Any:
     Look-ups that would read out of bounds for a wrong index are clipped instead; squares and
     cubes become multiplications. What is no longer used is still in the module returned.
     """
-    return rewritten(mod, lambda function: _Folder(_count_uses(function)))
+    return rewritten(mod, lambda function: _Folder(count_uses(function)))
 
 
 def rewritten(mod: Any, rewriter: Callable[[Any], Any]) -> Any:
@@ -234,12 +234,19 @@ def is_call(expr: Any, name: str) -> bool:
     return isinstance(expr, relax.Call) and getattr(expr.op, "name", None) == name
 
 
+def permutation(call: Any) -> list[int]:
+    """Return which axis of its argument each axis of a ``permute_dims`` is."""
+    rank = int(call.args[0].ty.ndim)
+    axes = call.attrs.axes
+    return list(range(rank))[::-1] if axes is None else [int(axis) % rank for axis in axes]
+
+
 def constant_of(array: np.ndarray) -> Any:
     """Return a Relax constant of an array's own dtype and rank, which ``relax.const`` changes."""
     return relax.const(tvm.runtime.tensor(np.array(array, order="C")), str(array.dtype))
 
 
-def _count_uses(function: Any) -> Counter[Any]:
+def count_uses(function: Any) -> Counter[Any]:
     """Count how many times each variable is used."""
     uses: Counter[Any] = Counter()
 

@@ -9,10 +9,13 @@ from costlib.errors import CostlibError, UnsupportedModelError, quoted
 from costlib.hardware import Hardware
 from costlib.tvm_compat import relax, tirx, tvm
 from costlib.tvm_compat.rewriting import without_argument_names
+from costlib.workloads.behind_products import moved_behind_products
 from costlib.workloads.importers.primitive import with_root
 from costlib.workloads.interface import with_interface
+from costlib.workloads.joined import joined_products
 from costlib.workloads.layout import decomposed, legalize_conv2d
 from costlib.workloads.network import Network
+from costlib.workloads.views import products_through_views
 
 
 def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
@@ -45,6 +48,7 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
     """
     transform = relax.transform
     passes = [
+        transform.DeadCodeElimination(),
         transform.FoldConstant(),
         transform.LegalizeOps({"relax.nn.conv2d": legalize_conv2d}),
         _anonymous,
@@ -58,7 +62,10 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
     target = (hardware or Hardware.local()).tvm_target()
     with target, tvm.transform.PassContext(opt_level=3):
         try:
-            prepared = _without_noise(tvm.transform.Sequential(passes)(decomposed(network.mod)))
+            plain = decomposed(network.mod)
+            for rewrite in (moved_behind_products, joined_products, products_through_views):
+                plain = rewrite(_cleaned(plain))
+            prepared = _without_noise(tvm.transform.Sequential(passes)(plain))
         except (CostlibError, MemoryError):
             raise
         except Exception as error:
@@ -66,6 +73,12 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
                 f"{network.name}: TVM cannot lower it: {quoted(error)}"
             ) from None
     return with_interface(prepared, network)
+
+
+def _cleaned(mod: Any) -> Any:
+    transform = relax.transform
+    passes = [transform.CanonicalizeBindings(), transform.DeadCodeElimination()]
+    return tvm.transform.Sequential(passes)(mod)
 
 
 @tvm.transform.module_pass(opt_level=0)  # type: ignore[untyped-decorator]

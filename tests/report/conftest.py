@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import made_result, write_run
+from made_runs import made_profile, made_result, write_run
 
 from costlib.data.dataset import Dataset
 from costlib.hub import Bundle
@@ -45,8 +45,8 @@ def pages(
     everything = {"hardware_id": None, "everything": True}
     made = {
         "run": report(str(run), run),
-        "hostile": report(str(write_run(folder / "hostile", hostile))),
-        "many": report(str(write_run(folder / "many", many))),
+        "hostile": report(str(write_run(folder / "hostile", hostile, made_profile(hostile)))),
+        "many": report(str(write_run(folder / "many", many, made_profile(many)))),
         "nothing": report(str(empty)),
         "dataset": report(str(dataset.path)),
         "bundle": report("cpu-gbdt"),

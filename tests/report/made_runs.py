@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from costlib.tuning.profile import PROFILE, KernelProfile, NetworkProfile, RunProfile
 from costlib.tuning.result import CurvePoint, NetworkResult, TaskResult, TuneResult
 from costlib.workloads.title import task_title
 
@@ -81,7 +82,44 @@ def made_result(
     )
 
 
-def write_run(folder: Path, result: TuneResult) -> Path:
+def made_profile(result: TuneResult, dispatch: float = 0.1) -> RunProfile:
+    """A profile in which kernels take as much longer than tuned as the network takes longer."""
+    profiles = []
+    for network in result.networks:
+        calls = [
+            task for task in result.tasks for _ in range(task.calls[network.network]) if task.trials
+        ]
+        tasks_s = sum(task.latency_s or 0.0 for task in calls)
+        longer = (1 - dispatch) * network.latency_after_s / tasks_s
+        kernels = [
+            KernelProfile(
+                name=task.title,
+                workload_id=task.workload_id,
+                flops=task.flops,
+                nbytes=10**6,
+                latency_s=longer * (task.latency_s or 0.0),
+                tuned_s=task.latency_s,
+            )
+            for task in calls
+        ]
+        profiles.append(
+            NetworkProfile(
+                network=network.network,
+                network_s=network.latency_after_s,
+                tasks_s=tasks_s,
+                dispatch_s=dispatch * network.latency_after_s,
+                unexplained_s=(longer - 1) * tasks_s,
+                tracing=0.01,
+                memory_bytes_per_s=2e10,
+                kernels=tuple(kernels),
+            )
+        )
+    return RunProfile(networks=tuple(profiles))
+
+
+def write_run(folder: Path, result: TuneResult, profile: RunProfile | None = None) -> Path:
     folder.mkdir(parents=True)
     (folder / "result.json").write_text(result.model_dump_json())
+    if profile is not None:
+        (folder / PROFILE).write_text(profile.model_dump_json())
     return folder

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import made_result, write_run
+from made_runs import made_profile, made_result, write_run
 
 from costlib.cli.app import run as run_command
 from costlib.data.dataset import Dataset
@@ -15,10 +15,12 @@ from costlib.hub import Bundle
 from costlib.hub.evaluate import examine, judged_on
 from costlib.metaschedule import Builder, Runner
 from costlib.report import compare, report
+from costlib.report.curve import network_figure
 from costlib.report.evaluation import evaluation_report
 from costlib.report.found_run import find_run, time_now_s
 from costlib.report.page import Fold, Page, Table, render
 from costlib.report.verdict import network_sentence, verdict
+from costlib.tuning.comparison import EngineResult
 from costlib.tvm_compat import ms
 from costlib.workloads import extract_tasks
 
@@ -40,10 +42,11 @@ def test_a_run(run: Path) -> None:
         task.title.startswith("matmul 64\u00d764 · ") and predictions.rows[0][0].text == task.title
     )
     steps, program = (part for part in task.parts if isinstance(part, Fold))
-    assert "sample_perfect_tile" in steps.text
-    assert "T.parallel" in program.text or "T.vectorized" in program.text
+    assert "sample_perfect_tile" in str(steps.content)
+    assert "T.parallel" in str(program.content) or "T.vectorized" in str(program.content)
     names = {picture.name for picture in page.pictures}
-    assert names == {"curve", "seconds", task.anchor, "predictions"}
+    curves = {"curve-1-trials", "curve-1-seconds"}
+    assert names == {*curves, "timeline-1", task.anchor, "predictions"}
 
 
 def test_a_run_beside_stock(run: Path, tmp_path: Path) -> None:
@@ -105,7 +108,7 @@ def test_a_run_without_a_result_is_shown_by_its_trials(
     page = report(str(copy))
     assert "This run has no result" in str(page.verdict[0])
     assert ("trials", "6") in page.facts
-    assert {"curve-1", "seconds-1"} <= {picture.name for picture in page.pictures}
+    assert {"curve-1-trials", "curve-1-seconds"} <= {picture.name for picture in page.pictures}
 
 
 def test_a_result_that_contradicts_itself(tmp_path: Path) -> None:
@@ -116,8 +119,9 @@ def test_a_result_that_contradicts_itself(tmp_path: Path) -> None:
 
 
 def test_a_run_of_an_older_version(run: Path, tmp_path: Path) -> None:
-    """It knew no titles, spreads or expectations."""
+    """It knew no titles, spreads, expectations or profiles."""
     copy = shutil.copytree(run, tmp_path / "copy")
+    (copy / "profile.json").unlink()
     result = json.loads((copy / "result.json").read_text())
     del result["expected_gain"]
     for network in result["networks"]:
@@ -125,8 +129,27 @@ def test_a_run_of_an_older_version(run: Path, tmp_path: Path) -> None:
     for task in result["tasks"]:
         del task["title"], task["left"]
     (copy / "result.json").write_text(json.dumps(result))
-    titles = [section.title for section in report(str(copy)).sections]
-    assert any(title.startswith("matmul 64\u00d764 · ") for title in titles)
+    texts = {section.title: section.text for section in report(str(copy)).sections}
+    assert any(title.startswith("matmul 64\u00d764 · ") for title in texts)
+    assert "`costlib profile copy` does" in texts["Where the time of a call goes"]
+
+
+def test_other_engines_stand_beside_pytorch(tmp_path: Path) -> None:
+    result = made_result()
+    engines = (
+        EngineResult(name="openvino", title="OpenVINO", latency_s=2e-3),
+        EngineResult(name="onnxruntime", title="ONNX Runtime", latency_s=None, problem="it fails"),
+    )
+    network = result.networks[0].model_copy(update={"engines": engines, "doubtful": ("OpenVINO",)})
+    folder = write_run(tmp_path / "run", result.model_copy(update={"networks": (network,)}))
+    page = report(str(folder))
+    first, why = tables(page)["Networks"]
+    assert first.columns[-2:] == (">OpenVINO", ">ONNX Runtime")
+    assert list(first.rows[0][-2:]) == ["2.00 ms? (2.00x)", "-"]
+    assert [list(line) for line in why.rows] == [["net", "ONNX Runtime", "it fails"]]
+    curve = network_figure(find_run(folder), network, "trials")
+    labels = [line.get_label() for line in curve.axes[0].lines]
+    assert "OpenVINO" in labels and "ONNX Runtime" not in labels
 
 
 def test_what_a_run_says_first(tmp_path: Path) -> None:
@@ -143,12 +166,29 @@ def test_what_a_run_says_first(tmp_path: Path) -> None:
     assert network_sentence(undecided, run.unit).endswith("too close to tell.")
 
 
+def test_a_profile_says_where_the_time_is(tmp_path: Path) -> None:
+    result = made_result()
+    run = find_run(write_run(tmp_path / "run", result, made_profile(result)))
+    heaviest = max(result.tasks, key=time_now_s)
+    where = "".join(map(str, verdict(run)[2]))
+    assert where.startswith("A call of net takes 1.00 ms: its kernels")
+    assert f"Most is in {heaviest.title} (" in where
+    section = next(one for one in report(str(run.folder)).sections if one.anchor == "profile")
+    sums, kernels = (part for part in section.parts if isinstance(part, Table))
+    assert sums.rows[0][:2] == ["net", "1.00 ms"]
+    assert kernels.rows[0][0].text == heaviest.title
+    assert sum(row[2].share for row in kernels.rows) == pytest.approx(0.9)
+
+
 def test_ten_thousand_tasks(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "big", made_result(tasks=10_000, trials=10_000))
     page = report(str(folder))
     (table,) = tables(page)["Where the time and the trials went"]
-    assert len(table.rows) == 100 and "9,900 tasks" in page.sections[1].text
-    assert len(render(page)) < 1_000_000
+    (section,) = (one for one in page.sections if table in one.parts)
+    assert len(table.rows) == 100 and "9,900 tasks" in section.text
+    html = render(page)
+    assert all(f'id="{row[0].address[1:]}"' in html for row in table.rows)
+    assert len(html) < 4_000_000
 
 
 def test_a_hundred_runs(tmp_path: Path) -> None:
@@ -235,7 +275,7 @@ def test_the_command_writes_page_and_pictures(
     assert run_command() == 0
     assert str(out) in capsys.readouterr().out
     assert out.read_text().startswith("<!doctype html>")
-    assert len(list(figures.iterdir())) == 8
+    assert len(list(figures.iterdir())) == 10
 
 
 def test_a_page_says_what_its_numbers_are(run: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.evidence.drawing import draw
+from costlib.report.svg import save_drawing
 from tools.evidence.files import REPOSITORY
 from tools.evidence.pages import ablation, pytorch
 from tools.evidence.pages.page import Page
@@ -50,15 +50,15 @@ def test_what_stood_between_the_markers_is_replaced() -> None:
 
 def test_pages_show_all_pictures_that_are_committed_and_no_others() -> None:
     shown = {name for page in PAGES for name in re.findall(r"!\[[^]]*\]\(([^)]*)\)", page.text())}
-    assert shown == {name for page in PAGES for name in page.pictures}
+    assert shown == {name for page in PAGES for name in page.pictures()}
     assert shown == {file.name for file in COMMITTED.glob("*.svg")}
 
 
 @pytest.mark.parametrize("page", [ablation.PAGE, pytorch.PAGE], ids=lambda page: page.name)
 def test_a_picture_is_the_same_whenever_it_is_drawn(page: Page, tmp_path: Path) -> None:
-    ((name, make),) = page.pictures.items()
+    name, make = next(iter(page.pictures().items()))
     for copy in ("one", "two"):
-        draw(make, tmp_path / copy / name)
+        save_drawing(make(), tmp_path / copy / name)
     assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 

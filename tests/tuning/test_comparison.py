@@ -1,10 +1,12 @@
-"""A compiled network beside the untuned one and PyTorch."""
+"""A compiled network beside the untuned one, PyTorch and other engines."""
 
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,14 +14,16 @@ from costlib.canary_times import CanaryTimes
 from costlib.errors import MeasureError
 from costlib.hardware import Hardware
 from costlib.measure.config import MeasureConfig
-from costlib.measure.jobs import fastest_call
+from costlib.measure.jobs import SLOW_SECS, fastest_call
 from costlib.measure.measurer import Measurer
-from costlib.tuning import comparison
-from costlib.tuning.comparison import _is_undisturbed, compare
+from costlib.tuning import comparison, rivals
+from costlib.tuning.comparison import compare
 from costlib.tuning.compiled import CompiledNetwork
+from costlib.tuning.engines.catalogue import Engine
+from costlib.tuning.engines.process import EngineProcess
 from costlib.tuning.originals import Original, faults_of
-from costlib.tuning.pytorch_process import PatientPyTorch
-from costlib.workloads import TorchReference, load_network, prepare_network
+from costlib.tuning.rivals import _is_undisturbed
+from costlib.workloads import load_network, prepare_network
 
 SOURCE, OTHER = "dense 16 16 16 bias=1 relu=1", "dense 16 16 16 bias=1"
 
@@ -45,42 +49,122 @@ def libraries(tmp_path_factory: pytest.TempPathFactory, hardware: Hardware) -> d
 def test_latencies_of_both_and_of_pytorch(measurer: Measurer, libraries: dict[str, Path]) -> None:
     network = load_network(SOURCE)
     original = Original(network, libraries[SOURCE], measurer)
-    outputs = original.compare(libraries[SOURCE], measurer)
-    library = libraries[SOURCE]
-    name, inputs = original.name, original.inputs
-    figures = compare(network, library, library, measurer, name, inputs, outputs)
+    outputs, tuned_s = original.compare(libraries[SOURCE], measurer)
+    assert 0 < tuned_s < SLOW_SECS and 0 < original.untuned_s < SLOW_SECS
+    figures = compare(network, original, libraries[SOURCE], measurer, outputs, tuned_s)
     assert figures.original == "PyTorch"
     assert figures.max_abs_error < 1e-4 * max(figures.max_abs_output, 1.0)
     assert figures.latency_before_s > 0 and figures.latency_after_s > 0
     assert figures.pytorch_latency_s is not None and figures.pytorch_latency_s > 0
+    assert figures.engines == ()
+
+
+def test_calls_that_took_long_count_as_turns(
+    measurer: Measurer, libraries: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a slow network is called once for its outputs and its time."""
+    network = dataclasses.replace(load_network(SOURCE), reference=None)
+    original = Original(network, libraries[SOURCE], measurer)
+    original.untuned_s = 2.0
+    monkeypatch.setattr(comparison, "_run", lambda *call: 1.5)
+    figures = compare(network, original, libraries[SOURCE], measurer, [], 1.5)
+    assert figures.latency_before_s == 2.0 and figures.latency_after_s == 1.5
+    assert figures.doubtful == ()
 
 
 def test_where_threads_disturb_each_other_pytorch_runs_patiently(
     measurer: Measurer, libraries: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every call in this process takes a tenth of a second longer, as on a busy machine."""
-    monkeypatch.setattr(comparison, "fastest_call", lambda call, secs: 0.1 + fastest_call(call, 0))
+    monkeypatch.setattr(rivals, "fastest_call", lambda call, secs: 0.1 + fastest_call(call, 0))
+    monkeypatch.setattr(rivals, "_is_undisturbed", _is_undisturbed)
+    monkeypatch.setattr(rivals, "_HARM", 0.5)
     network, library = load_network(SOURCE), libraries[SOURCE]
     original = Original(network, library, measurer)
-    monkeypatch.setattr(comparison, "_is_undisturbed", _is_undisturbed)
-    monkeypatch.setattr(comparison, "_HARM", 0.5)
-    figures = compare(network, library, library, measurer, "PyTorch", original.inputs, [])
+    figures = compare(network, original, library, measurer, [], 0.0)
     assert figures.pytorch_latency_s is not None
     assert 0 < figures.pytorch_latency_s < 0.1
 
 
-def test_patient_pytorch_computes_on_the_same_inputs(libraries: dict[str, Path]) -> None:
-    network = load_network(SOURCE)
-    reference = network.reference
-    assert isinstance(reference, TorchReference)
-    with PatientPyTorch(reference, network.random_inputs(0), threads=1) as patient:
-        assert 0 < patient.fastest_call(0.01) < 1
-        patient._process.kill()
-        with pytest.raises(MeasureError, match="died"):
-            patient.fastest_call(0.01)
-    broken = dataclasses.replace(reference, program=None)
-    with pytest.raises(MeasureError, match="cannot save"):
-        PatientPyTorch(broken, network.random_inputs(0), threads=1)
+def test_engines_that_were_asked_for(
+    measurer: Measurer, libraries: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[tuple[str, bool]] = []
+    start = EngineProcess.__init__
+
+    def note(process: EngineProcess, engine: Engine, *rest: Any, patient: bool = False) -> None:
+        start(process, engine, *rest, patient=patient)
+        started.append((engine.name, patient))
+
+    monkeypatch.setattr(EngineProcess, "__init__", note)
+    monkeypatch.setattr(rivals, "_is_undisturbed", lambda settings: len(settings) == 2)
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    network, library = load_network(SOURCE), libraries[SOURCE]
+    original = Original(network, library, measurer)
+    stages: list[str] = []
+    names = ["onnxruntime", "openvino"]
+    figures = compare(network, original, library, measurer, [], 0.0, names, stages.append)
+    runs, absent = figures.engines
+    assert runs.latency_s is not None and runs.latency_s > 0 and runs.problem is None
+    assert [patient for name, patient in started if name == runs.name] == [False, True]
+    assert runs.max_abs_error is not None and runs.max_abs_error < 1e-4
+    assert absent.latency_s is None
+    assert absent.problem == "openvino is not installed; pip install 'costlib[engines]'"
+    assert figures.spread_s.keys() == {"untuned", "tuned", "PyTorch", "ONNX Runtime"}
+    assert stages[0] == f"loading {SOURCE} into ONNX Runtime"
+    assert stages[-1] == f"comparing {SOURCE} with untuned, PyTorch, ONNX Runtime"
+
+
+def test_an_engine_that_computes_something_else_is_not_timed(
+    measurer: Measurer,
+    libraries: dict[str, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    network, library = load_network(SOURCE), libraries[SOURCE]
+    original = Original(network, library, measurer)
+    judge = original.judge
+    monkeypatch.setattr(original, "judge", lambda outputs: judge([outputs[0] + 1]))
+    figures = compare(network, original, library, measurer, [], 0.0, ["onnxruntime"])
+    (found,) = figures.engines
+    assert found.latency_s is None
+    assert found.problem is not None and "computes something else: output0" in found.problem
+    assert found.problem in caplog.text
+
+
+def test_an_engine_that_dies_in_its_turn_does_not_end_the_run(
+    measurer: Measurer,
+    libraries: dict[str, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def die(process: EngineProcess, secs: float) -> float:
+        process._process._process.kill()
+        return alive(process, secs)
+
+    alive = EngineProcess.fastest_call
+    monkeypatch.setattr(EngineProcess, "fastest_call", die)
+    monkeypatch.setattr(comparison, "_MOST_TURNS", 3)
+    network, library = load_network(SOURCE), libraries[SOURCE]
+    original = Original(network, library, measurer)
+    figures = compare(network, original, library, measurer, [], 0.0, ["onnxruntime"])
+    (found,) = figures.engines
+    assert found.latency_s is None and found.problem == "it died over the network"
+    assert caplog.text.count("ONNX Runtime: it died") == 1
+    assert figures.pytorch_latency_s is not None
+    assert "ONNX Runtime" not in figures.spread_s
+
+
+def test_what_is_measured_elsewhere_is_not_compared_with_engines(
+    measurer: Measurer, libraries: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, library = load_network(SOURCE), libraries[SOURCE]
+    original = Original(network, library, measurer)
+    monkeypatch.setattr(comparison, "_run", lambda *_: 1e-3)
+    monkeypatch.setattr(measurer, "devices", object())
+    figures = compare(network, original, library, measurer, [], 0.0, ["openvino"])
+    assert figures.pytorch_latency_s is None
+    assert figures.engines[0].problem == "the network runs on another machine"
 
 
 def test_another_network_is_seen_to_compute_something_else(
@@ -88,7 +172,7 @@ def test_another_network_is_seen_to_compute_something_else(
 ) -> None:
     original = Original(load_network(SOURCE), libraries[SOURCE], measurer)
     assert original.faults == []
-    (fault,) = faults_of(original.compare(libraries[OTHER], measurer))
+    (fault,) = faults_of(original.compare(libraries[OTHER], measurer)[0])
     assert "elements differ" in fault, "negative values are not cut off"
 
 
@@ -106,7 +190,7 @@ def test_without_an_original_the_untuned_network_is_the_measure(
     original = Original(network, libraries[OTHER], measurer)
     assert original.name == "the untuned network"
     assert original.faults == []
-    assert faults_of(original.compare(libraries[SOURCE], measurer))
+    assert faults_of(original.compare(libraries[SOURCE], measurer)[0])
 
 
 def test_a_library_that_does_not_run_is_an_error(
@@ -115,8 +199,8 @@ def test_a_library_that_does_not_run_is_an_error(
     broken = tmp_path / "broken.so"
     broken.write_bytes(b"no library")
     network = load_network(SOURCE)
-    inputs = network.random_inputs(0)
+    original = Original(network, libraries[SOURCE], measurer)
     with pytest.raises(MeasureError, match=r"broken\.so does not run"):
-        compare(network, libraries[SOURCE], broken, measurer, "PyTorch", inputs, [])
+        compare(network, original, broken, measurer, [], 0.0)
     with pytest.raises(MeasureError, match=r"broken\.so does not run"):
         Original(network, broken, measurer)

@@ -30,17 +30,16 @@ class FakeOriginal:
 
     name = "PyTorch"
     faults: Sequence[str] = ()
-    inputs: Sequence[np.ndarray] = ()
 
     def __init__(self, bad: set[str]) -> None:
         self.bad = bad
         self.compared = 0
 
-    def compare(self, library: Path, _: object) -> list[OutputAgreement]:
+    def compare(self, library: Path, _: object) -> tuple[list[OutputAgreement], float]:
         self.compared += 1
         held = json.loads(library.read_text())
         fault = "wrong" if self.bad & set(held) or "always" in self.bad else None
-        return [OutputAgreement(name="y", dtype="float32", shape=(1,), fault=fault)]
+        return [OutputAgreement(name="y", dtype="float32", shape=(1,), fault=fault)], 1.0
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +71,7 @@ def compiled(
     monkeypatch.setattr(Compiler, "_build", build)
     monkeypatch.setattr(compiling, "compare", lambda *_: figures)
     monkeypatch.setattr(compiling, "only", lambda _, tasks: [t.workload_id for t in tasks])
-    measurer = SimpleNamespace(server=SimpleNamespace(folder=tmp_path))
+    measurer = SimpleNamespace(server=SimpleNamespace(folder=tmp_path), devices=object())
     compiler = Compiler(networks, hardware, measurer, lambda _: None)  # type: ignore[arg-type]
     original = FakeOriginal(bad)
     compiler._originals[0] = original  # type: ignore[assignment]

@@ -14,8 +14,17 @@ from costlib.errors import InputError
 from costlib.hardware import Hardware
 from costlib.measure.measurer import Measurer
 from costlib.report.timeline import timeline_figure
+from costlib.report.units import MILLISECONDS
 from costlib.tuning.compiled import CompiledNetwork
-from costlib.tuning.profile import NetworkProfile, profile_network, profile_run, quiet_s
+from costlib.tuning.profile import (
+    PROFILE,
+    NetworkProfile,
+    RunProfile,
+    profile_network,
+    profile_run,
+    quiet_s,
+    read_profile,
+)
 from costlib.tvm_compat import tvm
 from costlib.workloads import extract_tasks, load_network, prepare_network
 
@@ -65,9 +74,18 @@ def test_kernels_are_the_tasks(profile: NetworkProfile, hardware: Hardware) -> N
 
 
 def test_kernels_are_drawn_one_after_the_other(profile: NetworkProfile) -> None:
-    (axes,) = timeline_figure([profile]).axes
+    (axes,) = timeline_figure(profile, MILLISECONDS).axes
     drawn = sum(bar.get_width() for bar in axes.patches)  # type: ignore[attr-defined]
     assert drawn == pytest.approx(profile.kernels[0].latency_s * 1e3)
+
+
+def test_what_was_noted_is_read_back(profile: NetworkProfile, tmp_path: Path) -> None:
+    assert read_profile(tmp_path).networks == ()
+    kept = RunProfile(networks=(profile,))
+    (tmp_path / PROFILE).write_text(kept.model_dump_json())
+    assert read_profile(tmp_path) == kept
+    (tmp_path / PROFILE).write_text("{}")
+    assert read_profile(tmp_path).networks == ()
 
 
 def test_a_library_that_tells_nothing(tmp_path: Path, hardware: Hardware) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,24 @@ def test_result(run: tuple[TuneResult, Path, list[str]]) -> None:
     assert stages[-1] == "done"
     written = TuneResult.model_validate_json((out / "result.json").read_text())
     assert written == result
+
+
+def test_an_engine_that_is_missing_costs_a_line(
+    bundle: Bundle,
+    hardware: Hardware,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    config = CONFIG.model_copy(update={"against": ("openvino",)})
+    result = tune(SOURCE, out=tmp_path, trials=2, bundle=bundle, hardware=hardware, config=config)
+    (network,) = result.networks
+    (engine,) = network.engines
+    assert engine.title == "OpenVINO" and engine.latency_s is None
+    assert caplog.text.count(f"OpenVINO: {engine.problem}") == 1
+    assert network.pytorch_latency_s is not None
+    assert TuneResult.model_validate_json((tmp_path / "result.json").read_text()) == result
 
 
 def test_the_library_runs_in_two_lines(run: tuple[TuneResult, Path, list[str]]) -> None:

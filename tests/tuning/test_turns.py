@@ -61,3 +61,12 @@ def test_turns_last_as_long_as_calls_take(latency_s: float) -> None:
     take_turns([Contestant(run)], 3)
     assert given_secs[0] == 0.02
     assert set(given_secs[1:]) == {min(max(30 * latency_s, 0.02), 0.3)}
+
+
+def test_only_slow_calls_count_as_turns() -> None:
+    one = contestant(iter([]), is_yardstick=True)
+    one.count(0.1)
+    assert one.turns == []
+    one.count(2.0)
+    take_turns([one], 9)
+    assert one.latency_s == 2.0

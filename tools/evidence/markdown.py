@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 _NUMBER = re.compile(r"[-+]?\d[\d,.]*(?![\d-])")
@@ -27,9 +27,9 @@ def _are_numbers(column: Sequence[str]) -> bool:
     return bool(filled) and all(_NUMBER.match(cell) for cell in filled)
 
 
-def picture(name: str, words: str) -> str:
-    """Return a picture beside the page."""
-    return f"![{words}]({name})"
+def pictures(names: Mapping[str, str]) -> str:
+    """Return pictures that lie beside the page, by their files' names; the values say what of."""
+    return "\n".join(f"![{words}]({name})" for name, words in names.items())
 
 
 def times(ratio: float) -> str:

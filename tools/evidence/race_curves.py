@@ -1,61 +1,51 @@
-"""Throughput by trials of all sides of races, as a picture."""
+"""Throughput by trials of all sides of races, as pictures."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from costlib.arrays import Floats
-from tools.evidence.drawing import NOTHING_GAINED, panels
+from costlib.report.figures import COMPARED, finish, fixed_ticks, panel, plain_ticks, tip
+from costlib.report.units import plain
 from tools.evidence.races import Race
 
-_MOST_COLUMNS = 4
 _TICKS = (1, 4, 16, 64, 200, 1000)
 _STYLES = {
     "costlib": ("C0", "costlib"),
     "stock": ("C1", "stock MetaSchedule"),
-    "generate": ("C2", "generated and random programs, picked by the models"),
+    "generate": ("C2", "generated and random ones"),
     "written": ("C3", "generated ones alone"),
     "sampled": ("C4", "random ones alone"),
 }
+_SPACE = 1.05
+
+ALL = "all"
+"""What stands for all races in the name of a picture."""
 
 
-def draw_races(races: Sequence[Race], names: Mapping[str, str]) -> Figure:
-    """Draw a panel for each task or network, and first one for all of them.
+def race_pictures(
+    races: Sequence[Race], names: Mapping[str, str]
+) -> Mapping[str, Callable[[], Figure]]:
+    """Return what draws each task or network, by what was raced, and first one for all of them.
 
     A line is a side of a race, relative to what stock reached in it at its end, from where each
-    task has a program that runs. In the first panel it is the geometric mean over all races, of the
-    sides that were in all of them.
+    task has a program that runs. In the first picture it is the geometric mean over all races, of
+    the sides that were in all of them. All have the same scale.
     """
     found: dict[str, list[Race]] = defaultdict(list)
     for race in races:
         found[race.what].append(race)
-    columns = min(len(found) + 1, _MOST_COLUMNS)
-    rows = -(-(len(found) + 1) // columns)
-    figure, axes = panels(columns, rows, (2.7, 2.1), sharey=True)
-    _draw_mean(axes[0], races)
-    for panel, (what, seeds) in zip(axes[1:], found.items(), strict=False):
-        for race in seeds:
-            for side in race.sides:
-                _step(panel, _relative(race, side), len(race.tasks), side, lw=1)
-        panel.set_title(names.get(what, what))
-    for panel in axes[: len(found) + 1]:
-        panel.axhline(1, **NOTHING_GAINED)
-        panel.set(xscale="log", ylim=(0, None))
-        panel.set_xticks([n for n in _TICKS if n <= panel.get_xlim()[1]])
-        panel.xaxis.set_major_formatter("{x:g}")
-        panel.minorticks_off()
-        panel.set_xlim(1, None)
-    for panel in axes[len(found) + 1 :]:
-        panel.set_axis_off()
-    figure.supxlabel("trials a task")
-    figure.supylabel("throughput / stock's at its end")
-    figure.legend(loc="outside upper right", ncols=3)
-    return figure
+    lines = [_relative(race, side) for race in races for side in race.sides]
+    top = _SPACE * max(float(np.nanmax(line)) for line in lines)
+    return {ALL: partial(_draw_mean, races, top)} | {
+        what: partial(_draw_seeds, seeds, names[what], top) for what, seeds in found.items()
+    }
 
 
 def _relative(race: Race, side: str) -> Floats:
@@ -70,19 +60,43 @@ def _by_task(race: Race, side: str) -> Floats:
     return _relative(race, side)[len(race.tasks) - 1 :: len(race.tasks)]
 
 
-def _draw_mean(panel: Any, races: Sequence[Race]) -> None:
+def _draw_seeds(seeds: Sequence[Race], title: str, top: float) -> Figure:
+    figure, axes = panel()
+    for place, race in enumerate(seeds):
+        for side in race.sides:
+            _step(axes, _relative(race, side), len(race.tasks), side, explained=place > 0)
+    _frame(axes, title, top)
+    return figure
+
+
+def _draw_mean(races: Sequence[Race], top: float) -> Figure:
+    figure, axes = panel()
     for side in dict.fromkeys(side for race in races for side in race.sides):
         if all(side in race.sides for race in races):
             by_task = [_by_task(race, side) for race in races]
             count = min(map(len, by_task))
             mean = np.exp(np.mean([np.log(line[:count]) for line in by_task], axis=0))
-            _step(panel, mean, 1, side, lw=1.6, label=_STYLES[side][1])
-    panel.set_title("geometric mean of all", fontweight="bold")
+            _step(axes, mean, 1, side, explained=False)
+    _frame(axes, "geometric mean of all", top)
+    return figure
 
 
-def _step(panel: Any, values: Floats, tasks: int, side: str, **style: Any) -> None:
+def _step(axes: Axes, values: Floats, tasks: int, side: str, *, explained: bool) -> None:
     """Draw a line that changes where its values do."""
     changes = np.flatnonzero(np.diff(values, prepend=np.nan) != 0)
     kept = np.unique([*changes, len(values) - 1])
     trials = (kept + 1) / tasks
-    panel.step(trials, values[kept], color=_STYLES[side][0], where="post", **style)
+    colour, name = _STYLES[side]
+    label = "" if explained else name
+    (line,) = axes.step(trials, values[kept], color=colour, where="post", lw=1.2, label=label)
+    tip(line, f"{name}: {plain(float(values[-1]))} at the end")
+
+
+def _frame(axes: Axes, title: str, top: float) -> None:
+    axes.axhline(1, **COMPARED)
+    axes.set(xscale="log", ylim=(0, top), xlabel="trials a task", ylabel="throughput / stock's")
+    last = axes.get_xlim()[1]
+    fixed_ticks(axes.xaxis, [tick for tick in _TICKS if tick <= last])
+    axes.set_xlim(1, last)
+    plain_ticks(axes.yaxis)
+    finish(axes, title)

@@ -34,6 +34,8 @@ def bundle_verdict(bundles: Sequence[Bundle]) -> list[Sentence]:
             f"best throughput, that of {second.name} {figure_text(figures[1])}."
         ]
     ]
+    if not all("top1_interval" in one.manifest.metrics for one in (best, second)):
+        sentences.append(["How sure that is was not noted; a small lead may be chance."])
     low = best.manifest.metrics.get("top1_interval", (0.0,))[0]
     high = second.manifest.metrics.get("top1_interval", (0.0,))[-1]
     if 0 < low <= high:

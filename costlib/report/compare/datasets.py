@@ -43,7 +43,7 @@ def dataset_section(datasets: Sequence[Dataset]) -> Section:
                 _name(dataset),
                 f"{summary.measurements:,}",
                 f"{summary.tasks:,}",
-                plain(summary.measurements_per_task_median),
+                f"{summary.measurements_per_task_median:g}",
                 share(failed / summary.measurements) if summary.measurements else "-",
                 len(summary.hardware),
                 f"{len(shared):,}",

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from costlib.report.compare.sides import Side, sides_of
-from costlib.report.curve import By
-from costlib.report.figures import finish, legend_name, panel, plain_ticks, tip, whole_ticks
+from costlib.report.curve import By, both_ways, frame_curves
+from costlib.report.figures import finish, legend_name, panel, tip
 from costlib.report.found_run import FoundRun, time_before_s
-from costlib.report.page import Choice, Gallery, Picture, Section, Sentence, Table
+from costlib.report.page import Gallery, Section, Sentence, Table
 from costlib.report.units import Unit, counted, plain, unit_for
 
 _NETWORKS = 6
@@ -26,8 +27,6 @@ _COLUMNS = 6
 """Tasks and sides in the table of tasks."""
 
 _SENTENCES = 3
-_SHOWN = 2.5
-"""Multiple of the fastest end up to which curves are shown."""
 
 
 class RunComparison:
@@ -97,20 +96,19 @@ class RunComparison:
         if not self._shared:
             return None
         rows = [
-            self._row(network, side, float(np.median(sides[-1].ends_s(network))))
+            self._row(network, side, sides[-1] if len(sides) > 1 else None)
             for network, sides in self._shared.items()
             for side in sides
         ]
         columns = (
             "network", "run", ">seeds", ">trials", ">seconds", ">tasks at the end",
-            ">trials to the slowest's end", ">seconds to it", ">against PyTorch",
+            ">trials to the slowest's end", ">seconds to that", ">of PyTorch",
         )  # fmt: skip
         pictures = [
-            Choice(
-                [
-                    (f"by {by}", self._picture(network, sides, by, number))
-                    for by in ("trials", "seconds")
-                ]
+            both_ways(
+                f"compared-{number}",
+                f"latency of {network}",
+                partial(self._figure, network, sides[:_LINES]),
             )
             for number, (network, sides) in enumerate(list(self._shared.items())[:_NETWORKS], 1)
         ]
@@ -122,7 +120,7 @@ class RunComparison:
             [Gallery(pictures), Table(columns, rows[: 20 * _NETWORKS])],
         )
 
-    def _row(self, network: str, side: Side, goal_s: float) -> list[str]:
+    def _row(self, network: str, side: Side, slowest: Side | None) -> list[str]:
         curves, ends = side.curves(network), side.ends_s(network)
         torch = [
             one.pytorch_latency_s / one.latency_after_s
@@ -132,7 +130,8 @@ class RunComparison:
         ]
         text = self._unit.text(float(np.median(ends)))
         if len(ends) > 1:
-            text += f" ({self._unit.text(ends.min())} to {self._unit.text(ends.max())})"
+            low, high = (plain(end * self._unit.per_second) for end in (ends.min(), ends.max()))
+            text += f" ({low} to {high})"
         return [
             network,
             side.name,
@@ -140,14 +139,9 @@ class RunComparison:
             f"{np.median([curve.trials[-1] for curve in curves]):,.0f}",
             plain(float(np.median([curve.seconds[-1] for curve in curves]))),
             text,
-            _spent(side.spent(network, goal_s, "trials"), whole=True),
-            _spent(side.spent(network, goal_s, "seconds"), whole=False),
+            *_spent_until(side, network, slowest),
             f"{plain(float(np.median(torch)))}x" if torch else "-",
         ]
-
-    def _picture(self, network: str, sides: Sequence[Side], by: By, number: int) -> Picture:
-        figure = self._figure(network, sides[:_LINES], by)
-        return Picture(f"compared-{by}-{number}", f"latency of {network} by {by}", figure)
 
     def _figure(self, network: str, sides: Sequence[Side], by: By) -> Figure:
         figure, axes = panel(2.1)
@@ -165,13 +159,7 @@ class RunComparison:
                 axes.fill_between(places, low * factor, high * factor, step="post", **band)
             highest, furthest = max(highest, high.max()), max(furthest, places[-1])
         ends = [float(np.median(side.ends_s(network))) for side in sides]
-        top = min(max(_SHOWN * min(ends), 1.25 * max(ends)), 1.05 * highest)
-        floor = max(0.0, min(ends) - 0.25 * (top - min(ends)))
-        axes.set(xlim=(0, furthest), ylim=(floor * factor, top * factor))
-        axes.set(xlabel="trials" if by == "trials" else "seconds of tuning")
-        axes.set_ylabel(f"latency ({self._unit.name})")
-        (whole_ticks if by == "trials" else plain_ticks)(axes.xaxis)
-        plain_ticks(axes.yaxis)
+        frame_curves(axes, ends, highest, furthest, by, self._unit)
         finish(axes, network)
         return figure
 
@@ -207,6 +195,17 @@ class RunComparison:
 def _ranked(sides: Sequence[Side], network: str) -> list[Side]:
     """Sides by what they brought a network down to, the fastest first."""
     return sorted(sides, key=lambda side: float(np.median(side.ends_s(network))))
+
+
+def _spent_until(side: Side, network: str, slowest: Side | None) -> list[str]:
+    """Trials and seconds that a side spent until it was where the slowest one ends."""
+    if slowest is None:
+        return ["-", "-"]
+    goal_s = float(np.median(slowest.ends_s(network)))
+    return [
+        _spent(side.spent(network, goal_s, "trials"), whole=True),
+        _spent(side.spent(network, goal_s, "seconds"), whole=False),
+    ]
 
 
 def _spent(values: Sequence[float], *, whole: bool) -> str:

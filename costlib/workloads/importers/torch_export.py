@@ -98,7 +98,8 @@ def _decomposed(program: Any) -> Any:
     """Write a program in operators that we have converters for, as far as PyTorch can.
 
     Linear layers and matrix products stay whole: taken apart, they come with reshapes that keep
-    bias and activation from being fused into them.
+    bias and activation from being fused into them. So does attention's softmax, which would read
+    the scores once more for rows that are masked entirely.
     """
     import torch
     from torch._decomp import decomposition_table
@@ -108,8 +109,9 @@ def _decomposed(program: Any) -> Any:
 
     table = torch.export.default_decompositions()
     aten = torch.ops.aten
-    for kept in (aten.linear.default, aten.matmul.default, aten.polar.default):
-        table.pop(kept, None)
+    kept = (aten.linear, aten.matmul, aten.polar, aten._safe_softmax)
+    for operator in kept:
+        table.pop(operator.default, None)
     extra = {
         operator: rule
         for operator, rule in decomposition_table.items()

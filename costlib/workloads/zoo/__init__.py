@@ -40,12 +40,16 @@ def build_network(name: str) -> Network:
 
     It has the same weights in every process.
     """
+    return build_of(network_spec(name), name)
+
+
+def build_of(spec: NetworkSpec, name: str) -> Network:
+    """Build a network of an entry, of the size that its name ends in, if it does."""
     import torch
 
     from costlib.workloads.importers.torch_export import export_module
     from costlib.workloads.zoo.modules import randomise
 
-    spec = network_spec(name)
     size = spec.sized(name.partition("@")[2])
     takes = spec.takes(size)
     example = torch.from_numpy(takes.random(np.random.default_rng(0)))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from tools.evidence.ablation_summary import RACED_ON
-from tools.evidence.drawing import NOTHING_GAINED, panels
 from tools.evidence.files import read_result
-from tools.evidence.markdown import in_words, picture, share, table, with_error, with_range
+from tools.evidence.markdown import in_words, pictures, share, table, with_error, with_range
+from tools.evidence.marks import Mark, marks_figure
 from tools.evidence.pages.page import Page
 from tools.evidence.protocol import (
     ABLATION_TRIALS,
@@ -46,7 +47,9 @@ def parts() -> list[str]:
     """Return the page."""
     rows = read_result("search")["ablation"]
     return [
-        picture("ablation.svg", "what each part gains"),
+        pictures(
+            {name: f"what each part gains {words}" for name, (words, *_) in _PICTURES.items()}
+        ),
         "Versions of the search race each other at the two heaviest tasks of each held-out "
         f"network, with {ABLATION_TRIALS} trials for each version. The *plain loop* is Ansor's: "
         "evolution under the bundle's exact model and nothing else. The *full search* has all "
@@ -207,25 +210,28 @@ def _machines() -> str:
     return table(["on", "machine", "races"], [[*where, count] for where, count in races.items()])
 
 
-def _drawn() -> Figure:
-    rows = read_result("search")["ablation"]
-    figure, axes = panels(2, 1, (4.2, 3.6))
-    shown = (("tasks", "full", "plain"), ("tasks, cold", "cold", "cold-plain"))
-    for panel, (on, full, plain) in zip(axes, shown, strict=True):
-        gains = _gains_by_part(rows, on, full, plain)
-        for number, (in_full, alone) in enumerate(reversed(gains.values())):
-            for found, shift, colour in ((in_full, 0.12, "C0"), (alone, -0.12, "C1")):
-                if found is not None:
-                    gain, error = found
-                    panel.errorbar(gain, number + shift, xerr=error, color=colour, marker="o", lw=1)
-        panel.axvline(1, **NOTHING_GAINED)
-        panel.set_yticks(range(len(gains)), [_PARTS.get(part, part) for part in reversed(gains)])
-        panel.set_title("with a bundle" if on == "tasks" else "without a bundle")
-        panel.set_xlabel("throughput with it / without it")
-    axes[0].errorbar([], [], color="C0", marker="o", lw=1, label="in the full search")
-    axes[0].errorbar([], [], color="C1", marker="o", lw=1, label="in the plain loop")
-    figure.legend(loc="outside upper right", ncols=2)
-    return figure
+def _drawn(title: str, on: str, full: str, plain: str) -> Figure:
+    gains = _gains_by_part(read_result("search")["ablation"], on, full, plain)
+    rows = {_PARTS.get(part, part): list(map(_mark, found)) for part, found in gains.items()}
+    kinds = ("in the full search", "in the plain loop")
+    return marks_figure(title, rows, kinds, "throughput with it / without it", compared=1)
 
 
-PAGE = Page("ablation", "What each part of the search is worth", parts, {"ablation.svg": _drawn})
+def _mark(found: tuple[float, float] | None) -> Mark | None:
+    if found is None:
+        return None
+    gain, error = found
+    return Mark(gain, gain - error, gain + error)
+
+
+_PICTURES = {
+    "ablation.svg": ("with a bundle", "tasks", "full", "plain"),
+    "ablation-cold.svg": ("without a bundle", "tasks, cold", "cold", "cold-plain"),
+}
+
+PAGE = Page(
+    "ablation",
+    "What each part of the search is worth",
+    parts,
+    lambda: {name: partial(_drawn, *what) for name, what in _PICTURES.items()},
+)

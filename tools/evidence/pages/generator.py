@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from tools.evidence.drawing import NOTHING_GAINED, panels
+from costlib.report.figures import COMPARED, finish, fixed_ticks, panel, plain_ticks, tip
+from costlib.report.units import plain
 from tools.evidence.files import read_result
 from tools.evidence.generate_summary import COUNTS
-from tools.evidence.markdown import between, percent, picture, table, with_error
+from tools.evidence.markdown import between, percent, pictures, table, with_error
 from tools.evidence.pages.page import Page
 from tools.evidence.protocol import BESIDE_WRITTEN_TRIALS, NETWORK_GENERATED, WRITTEN
 from tools.evidence.provenance import machine, measured, provenance
@@ -34,14 +36,19 @@ def parts() -> list[str]:
     count = str(NETWORK_GENERATED)
     long = result["pooled"]["generate"]["1000"][count]
     return [
-        picture("generator.svg", "throughput by programs measured"),
+        pictures(
+            {
+                f"generator-{trials}.svg": f"throughput beside stock with {trials} trials"
+                for trials in _STOCK
+            }
+        ),
         "At the two heaviest tasks of each held-out network a bundle's language model writes "
         f"{WRITTEN:,} programs of a task, and as many are drawn at random. The bundle's models "
         "pick the best of both together, as `costlib generate` does, or of either alone; the "
         "picked ones are measured, the best first. Stock MetaSchedule and costlib's search race "
         "them. The tables give the throughput of the best of so many measured programs, relative "
         "to stock's, as geometric means over the races.",
-        *(line for trials in ("64", "200", "1000") for line in _against(result, trials)),
+        *(line for trials in _STOCK for line in _against(result, trials)),
         f"Our goal is that {count} generated programs are as good as a long search of stock. They "
         f"reach {long:.2f} of it; the goal is {goal:.2f}.",
         "## Written or random",
@@ -180,30 +187,32 @@ def _reach() -> list[str]:
     ]
 
 
-def _drawn() -> Figure:
+def _drawn(trials: str) -> Figure:
     pooled = read_result("generate")["pooled"]
-    figure, axes = panels(3, 1, (2.8, 2.6), sharey=True)
-    for panel, trials in zip(axes, ("64", "200", "1000"), strict=True):
-        for way, words in _ways(trials).items():
-            found = pooled[way][trials]
-            panel.plot(
-                list(map(int, found)),
-                list(found.values()),
-                marker="o",
-                lw=1.2,
-                color=f"C{list(_WAYS.values()).index(words)}",
-                label=words.replace("`", "") if trials == "64" else None,
-            )
-        panel.axhline(1, **NOTHING_GAINED)
-        panel.set_xscale("log")
-        panel.set_xticks(COUNTS)
-        panel.xaxis.set_major_formatter("{x:g}")
-        panel.minorticks_off()
-        panel.set_title(f"stock with {int(trials):,} trials")
-    figure.supxlabel("programs measured")
-    figure.supylabel("throughput / stock's")
-    figure.legend(loc="outside upper center", ncols=3)
+    figure, axes = panel()
+    for way, words in _ways(trials).items():
+        found = pooled[way][trials]
+        colour = f"C{list(_WAYS.values()).index(words)}"
+        counts = list(map(int, found))
+        (line,) = axes.plot(
+            counts, list(found.values()), "o-", ms=4, lw=1.2, color=colour, label=words.strip("`")
+        )
+        tip(line, *(f"{count} programs: {plain(found[str(count)])}" for count in counts))
+    axes.axhline(1, **COMPARED)
+    axes.set_xscale("log")
+    fixed_ticks(axes.xaxis, COUNTS)
+    plain_ticks(axes.yaxis)
+    axes.set(xlabel="programs measured", ylabel="throughput / stock's")
+    finish(axes, f"stock with {int(trials):,} trials")
     return figure
 
 
-PAGE = Page("generator", "Generating instead of searching", parts, {"generator.svg": _drawn})
+_STOCK = ("64", "200", "1000")
+"""Trials of stock, in races with each."""
+
+PAGE = Page(
+    "generator",
+    "Generating instead of searching",
+    parts,
+    lambda: {f"generator-{trials}.svg": partial(_drawn, trials) for trials in _STOCK},
+)

@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+Pictures = Mapping[str, "Callable[[], Figure]"]
+
+
 class Page(NamedTuple):
     """A page.
 
@@ -21,13 +24,13 @@ class Page(NamedTuple):
     parts
         Makes its paragraphs, tables and pictures' places.
     pictures
-        Make its pictures, by the names of their files.
+        Returns what makes each picture, by the names of their files.
     """
 
     name: str
     title: str
     parts: Callable[[], list[str]]
-    pictures: Mapping[str, Callable[[], Figure]] = {}
+    pictures: Callable[[], Pictures] = dict
 
     def text(self) -> str:
         """Return the page in Markdown."""

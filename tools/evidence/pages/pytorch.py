@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from tools.evidence.drawing import NOTHING_GAINED, panels
 from tools.evidence.files import read_result
-from tools.evidence.markdown import between, in_words, picture, table, times
+from tools.evidence.markdown import between, in_words, pictures, table, times
+from tools.evidence.marks import Mark, marks_figure
 from tools.evidence.pages.page import Page
 from tools.evidence.provenance import machine, measured, provenance
 
@@ -23,7 +23,7 @@ def parts() -> list[str]:
     goal = provenance().goals.slower_than_pytorch
     named = provenance().benchmarks["torch"].runs[0].networks
     return [
-        picture("pytorch.svg", "how much faster than PyTorch each network is"),
+        pictures({"pytorch.svg": "how much faster than PyTorch each network is"}),
         "Each network of the zoo is tuned in all layouts with the shipped bundle. Then it runs "
         "beside PyTorch, which calls oneDNN, and `torch.compile`, on the same two threads and in "
         f"turns. Our goal is that {goal or 'no'} network is slower than PyTorch. Speed-ups count "
@@ -143,25 +143,20 @@ def _tuned() -> list[str]:
 
 def _drawn() -> Figure:
     (found,) = read_result("torch")["machines"]
-    networks = sorted(found["networks"], key=lambda row: row["speedup"]["pytorch"])
-    figure, (panel,) = panels(1, 1, (6.8, 0.2 * len(networks) + 0.9))
-    for other, colour, words in (
-        ("pytorch", "C0", "than PyTorch"),
-        ("compiled", "C1", "than torch.compile"),
-    ):
-        speedups = [row["speedup"].get(other, np.nan) for row in networks]
-        panel.plot(speedups, range(len(networks)), "o", color=colour, label=words)
-    panel.axvline(1, **NOTHING_GAINED)
-    panel.set_xscale("log")
-    panel.set_xticks([1, 2, 4, 8, 16])
-    panel.xaxis.set_major_formatter("{x:g}")
-    panel.minorticks_off()
-    panel.set_yticks(range(len(networks)), [row["network"] for row in networks])
-    panel.set_ylim(-0.7, len(networks) - 0.3)
-    panel.grid(axis="y", lw=0.3)
-    panel.set_xlabel("times as fast")
-    panel.legend(loc="lower right")
-    return figure
+    networks = sorted(found["networks"], key=lambda row: -row["speedup"]["pytorch"])
+    rows = {
+        row["network"]: [
+            Mark(row["speedup"][other], *2 * [row["speedup"][other]])
+            if other in row["speedup"]
+            else None
+            for other in ("pytorch", "compiled")
+        ]
+        for row in networks
+    }
+    kinds = ("PyTorch", "torch.compile")
+    label = "times as fast as the other"
+    ticks = (1, 2, 4, 8, 16)
+    return marks_figure("tuned networks", rows, kinds, label, ticks=ticks, compared=1)
 
 
-PAGE = Page("pytorch", "Tuned networks against PyTorch", parts, {"pytorch.svg": _drawn})
+PAGE = Page("pytorch", "Tuned networks against PyTorch", parts, lambda: {"pytorch.svg": _drawn})

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from tools.evidence.drawing import panels
+from costlib.report.ranking import ranking_figure
 from tools.evidence.files import read_result
 from tools.evidence.markdown import percent, table, with_range
 from tools.evidence.protocol import CONFIDENCE
@@ -105,21 +105,18 @@ def speed(result: Row) -> list[str]:
     ]
 
 
-def draw_rankers() -> Figure:
-    """Draw top-1 and top-5 of all models."""
-    summary = read_result("leaderboard")["summary"]
-    names = sorted(summary, key=lambda name: summary[name]["top1"]["mean"])
-    figure, (panel,) = panels(1, 1, (6.8, 0.22 * len(names) + 0.9))
-    for figure_name, colour, words in (("top1", "C0", "top-1"), ("top5", "C1", "top-5")):
-        means = np.array([summary[name][figure_name]["mean"] for name in names])
-        ranges = np.array([summary[name][figure_name]["range"] for name in names])
-        errors = [means - ranges[:, 0], ranges[:, 1] - means]
-        panel.errorbar(
-            means, range(len(names)), xerr=errors, fmt="o", color=colour, lw=1, label=words
-        )
-    panel.set_yticks(range(len(names)), names)
-    panel.grid(axis="y", lw=0.3)
-    panel.set_xlim(0, 1)
-    panel.set_xlabel("share of the best throughput, with the range over the seeds")
-    panel.legend(loc="lower left")
-    return figure
+def draw_rankers(k: int) -> Figure:
+    """Draw a figure of the first k of all models, with its range over the seeds."""
+    summary, figure = read_result("leaderboard")["summary"], f"top{k}"
+    names = sorted(summary, key=lambda name: -summary[name][figure]["mean"])
+    random = summary["random"][figure]["mean"]
+    parts = {
+        name: {
+            figure: summary[name][figure]["mean"],
+            f"{figure}_interval": summary[name][figure]["range"],
+            f"random_{figure}": random,
+        }
+        for name in names
+        if name != "random"
+    }
+    return ranking_figure(parts, k)

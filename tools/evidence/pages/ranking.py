@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from tools.evidence.drawing import panels
+from costlib.report.figures import finish, fixed_ticks, panel, plain_ticks, tip
 from tools.evidence.files import REPOSITORY, read_result
-from tools.evidence.markdown import percent, picture, table
+from tools.evidence.markdown import percent, pictures, table
 from tools.evidence.pages.page import Page
 from tools.evidence.pages.rankers import draw_rankers, leaderboard, speed
 from tools.evidence.provenance import machine, measured, provenance
@@ -32,7 +33,7 @@ def parts() -> list[str]:
     """Return the page."""
     result = read_result("ranking")
     return [
-        picture("ranking-models.svg", "what the first choice of each model reaches"),
+        pictures({name: f"top-{k} of each model" for name, k in _MODELS.items()}),
         "A model ranks the measured programs of tasks that it has not seen. *Top-k* is the "
         "throughput of the best of its first k programs, as a share of the best throughput that "
         "was measured of the task. *Pairs* is the share of a task's pairs of programs that are in "
@@ -45,7 +46,7 @@ def parts() -> list[str]:
         f"The model that is shipped, on {result['programs']:,} training programs of "
         f"{result['tasks']} tasks on {machine(result['hardware'])}, by cross-validation over the "
         "tasks.",
-        picture("ranking.svg", "learning curves and calibration"),
+        pictures(dict(zip(_LEARNT, ("learning curves", "calibration"), strict=True))),
         *_learning_curves(result["learning_curves"]),
         "### Operators",
         "How much slower than the best program the first choice is, and the best of the first "
@@ -183,32 +184,42 @@ def _learning_curves(curves: Row) -> list[str]:
 _SHOWN = ("top-1", "top-5", "pairs")
 
 
-def _drawn() -> Figure:
-    result = read_result("ranking")
-    figure, (curves, coverage) = panels(2, 1, (3.8, 3.0))
+def _learning() -> Figure:
+    figure, axes = panel(2.2)
     for name, style in (("tasks", "o-"), ("programs_per_task", "s--")):
-        points = result["learning_curves"][name]
-        shares = [float(part) for part in points]
+        points = read_result("ranking")["learning_curves"][name]
+        shares = [100 * float(part) for part in points]
         for metric, colour in (("top1", "C0"), ("top5", "C1")):
             values = [row[metric] for row in points.values()]
             label = f"{metric.replace('top', 'top-')}, share {_CURVES[name]}"
-            curves.plot(shares, values, style, color=colour, label=label)
-    curves.set(xscale="log", xlabel="share of the training data", ylabel="share of the best")
-    curves.set_xticks(shares, [f"{100 * part:g} %" for part in shares])
-    curves.minorticks_off()
-    curves.set_title("learning curves")
-    curves.legend(fontsize="small")
-    calibration = result["calibration"]
-    coverage.plot([0, 1], [0, 1], color="tab:gray", ls=":")
-    coverage.plot(calibration["level"], calibration["covered"], "o-")
-    coverage.set(xlabel="expected within the interval", ylabel="found within it")
-    coverage.set_title("calibration on the held-out networks")
+            (line,) = axes.plot(shares, values, style, ms=4, lw=1.2, color=colour, label=label)
+            tip(line, *(f"{label}: {value:.3f}" for value in values))
+    axes.set_xscale("log")
+    fixed_ticks(axes.xaxis, shares)
+    plain_ticks(axes.yaxis)
+    axes.set(xlabel="% of the training data", ylabel="share of the best")
+    finish(axes, "learning curves")
     return figure
 
+
+def _calibration() -> Figure:
+    found = read_result("ranking")["calibration"]
+    figure, axes = panel(2.2)
+    axes.plot([0, 1], [0, 1], "--", color="tab:gray", lw=1, label="as sure as right")
+    (line,) = axes.plot(found["level"], found["covered"], "o-", ms=4, label="ensemble")
+    tip(line, *(f"{100 * covered:.0f} % within it" for covered in found["covered"]))
+    plain_ticks(axes.xaxis, axes.yaxis)
+    axes.set(xlabel="expected within the interval", ylabel="found within it")
+    finish(axes, "calibration on the held-out networks")
+    return figure
+
+
+_MODELS = {f"ranking-models-top{k}.svg": k for k in (1, 5)}
+_LEARNT = {"ranking-learning.svg": _learning, "ranking-calibration.svg": _calibration}
 
 PAGE = Page(
     "ranking",
     "Ranking programs",
     parts,
-    {"ranking-models.svg": draw_rankers, "ranking.svg": _drawn},
+    lambda: {name: partial(draw_rankers, k) for name, k in _MODELS.items()} | _LEARNT,
 )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from matplotlib.figure import Figure
 
 from tools.evidence.files import read_result
-from tools.evidence.markdown import picture, share, table, times, with_range
+from tools.evidence.markdown import pictures, share, table, times, with_range
 from tools.evidence.pages.page import Page
 from tools.evidence.protocol import (
     EARLY_TRIALS,
@@ -20,7 +20,7 @@ from tools.evidence.protocol import (
     STOCK_BATCH,
 )
 from tools.evidence.provenance import machine, measured, provenance
-from tools.evidence.race_curves import draw_races
+from tools.evidence.race_curves import ALL, race_pictures
 from tools.evidence.races import Race
 from tools.evidence.search_summary import SAME
 from tools.evidence.stores import SEARCH
@@ -36,7 +36,7 @@ def parts() -> list[str]:
     goal = provenance().goals.search_overhead_ratio
     batches = math.ceil(HEAVY_TRIALS / STOCK_BATCH)
     return [
-        picture("search-networks.svg", "throughput by trials on whole networks"),
+        pictures({f"search-networks-{ALL}.svg": "throughput by trials on whole networks"}),
         "Stock MetaSchedule and costlib tune the same tasks on one machine and take turns. Both "
         "use one builder, one runner and the same number of repeats, and canaries correct every "
         "latency. Programs that led their side for a while are measured again after the race; "
@@ -59,10 +59,11 @@ def parts() -> list[str]:
         "stock's default settings, so its cost model has not learnt anything yet. A curve "
         "begins where each task has a program; stock takes one task after the other.",
         *_tables(result, "networks", "network"),
+        _shown("network", "throughput by trials", without_all=True),
         "## Single tasks",
         f"The two heaviest tasks of each held-out network, with {HEAVY_TRIALS} trials for each "
         f"side. Stock measures them in {batches} batches.",
-        picture("search-heavy.svg", "throughput by trials on single tasks"),
+        _shown("heavy", "throughput by trials"),
         *_tables(result, "heavy", "task"),
         "These races were lost:",
         table(
@@ -83,7 +84,7 @@ def parts() -> list[str]:
         "## Long races",
         f"The heaviest task of each held-out network, one seed. Stock has {LONG_TRIALS:,} trials, "
         f"costlib {HEAVY_TRIALS}; *faster* compares their ends.",
-        picture("search-long.svg", "throughput by trials of long races"),
+        _shown("long", "throughput by trials of long races"),
         *_tables(result, "long", "network"),
         *measured("search"),
     ]
@@ -133,18 +134,27 @@ def _label(what: str) -> str:
     return f"`{network}`: {name}"
 
 
-def _drawn(kind: str) -> Figure:
+_KINDS = {"network": "networks", "heavy": "heavy", "long": "long"}
+"""What the pictures of each kind of races are named after."""
+
+
+def _pictures(kind: str) -> dict[str, Callable[[], Figure]]:
     races = [race for race in _races() if race.kind == kind]
-    return draw_races(races, {race.what: _label(race.what).replace("`", "") for race in races})
+    names = {race.what: _label(race.what).replace("`", "") for race in races}
+    return {
+        f"search-{_KINDS[kind]}-{what}.svg": make
+        for what, make in race_pictures(races, names).items()
+    }
+
+
+def _shown(kind: str, words: str, *, without_all: bool = False) -> str:
+    names = [name for name in _pictures(kind) if not (without_all and name.endswith(f"-{ALL}.svg"))]
+    return pictures(dict.fromkeys(names, words))
 
 
 PAGE = Page(
     "search",
     "The search against stock MetaSchedule",
     parts,
-    {
-        "search-networks.svg": partial(_drawn, "network"),
-        "search-heavy.svg": partial(_drawn, "heavy"),
-        "search-long.svg": partial(_drawn, "long"),
-    },
+    lambda: {name: make for kind in _KINDS for name, make in _pictures(kind).items()},
 )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from matplotlib.figure import Figure
 
-from tools.evidence.drawing import panels
 from tools.evidence.files import read_result
-from tools.evidence.markdown import percent, picture, table, with_range
+from tools.evidence.markdown import percent, pictures, table, with_range
+from tools.evidence.marks import Mark, marks_figure
 from tools.evidence.pages.page import Page
 from tools.evidence.provenance import machine, measured
 
@@ -27,7 +28,9 @@ def parts() -> list[str]:
     """Return the page."""
     result = read_result("transfer")
     lines = [
-        picture("transfer.svg", "how well each way ranks on each hardware"),
+        pictures(
+            {name: f"how well each way ranks on {machine(h)}" for name, h in _pictures().items()}
+        ),
         f"A model trained on {machine(result['from'])} ranks programs on other hardware of "
         "one processor. It is used as it is, corrected, or trained together with what was "
         "measured there; models that know nothing but the new hardware stand beside it. *A few* "
@@ -60,19 +63,25 @@ def _ranged(figure: Mapping[str, Any]) -> str:
     return with_range(figure["mean"], lowest, highest, 3)
 
 
-def _drawn() -> Figure:
-    result = read_result("transfer")
-    figure, axes = panels(len(result["to"]), 1, (2.6, 2.4), sharey=True)
-    for panel, (hardware, found) in zip(axes, result["to"].items(), strict=True):
-        for number, way in enumerate(reversed(_WAYS)):
-            mean = found[way]["top1"]["mean"]
-            low, high = found[way]["top1"]["range"]
-            panel.errorbar(mean, number, xerr=[[mean - low], [high - mean]], marker="o", color="C0")
-        panel.set_title(machine(hardware), fontsize="small")
-        panel.grid(axis="x", lw=0.3)
-        panel.set_yticks(range(len(_WAYS)), list(reversed(_WAYS.values())))
-    figure.supxlabel("top-1: share of the best throughput")
-    return figure
+def _drawn(hardware: str) -> Figure:
+    found = read_result("transfer")["to"][hardware]
+    rows = {
+        words: [Mark(found[way]["top1"]["mean"], *found[way]["top1"]["range"])]
+        for way, words in _WAYS.items()
+    }
+    return marks_figure(machine(hardware), rows, ["top-1"], "share of the best throughput")
 
 
-PAGE = Page("transfer", "From one hardware to another", parts, {"transfer.svg": _drawn})
+def _pictures() -> dict[str, str]:
+    """The hardware of each picture, by its file's name."""
+    return {
+        f"transfer-{n}.svg": hardware for n, hardware in enumerate(read_result("transfer")["to"], 1)
+    }
+
+
+PAGE = Page(
+    "transfer",
+    "From one hardware to another",
+    parts,
+    lambda: {name: partial(_drawn, hardware) for name, hardware in _pictures().items()},
+)

@@ -6,11 +6,12 @@ import re
 from pathlib import Path
 
 from costlib.files import write_file
-from tools.evidence.drawing import draw
+from costlib.report.svg import save_drawing
 from tools.evidence.pages import (
     ablation,
     coverage,
     cuda,
+    engines,
     fuzz,
     generator,
     measuring,
@@ -30,6 +31,7 @@ PAGES = tuple(
         search,
         ablation,
         pytorch,
+        engines,
         generator,
         ranking,
         transfer,
@@ -54,8 +56,8 @@ def write_texts(folder: Path) -> None:
 def write_pictures(folder: Path) -> None:
     """Draw the pictures of each page."""
     for page in PAGES:
-        for name, make in page.pictures.items():
-            draw(make, folder / name)
+        for name, make in page.pictures().items():
+            save_drawing(make(), folder / name)
 
 
 def with_headlines(readme: str) -> str:

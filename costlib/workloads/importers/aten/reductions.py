@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from costlib.tvm_compat import relax, te, tirx
+import numpy as np
+
+from costlib.tvm_compat import relax, te, tirx, topi
 from costlib.workloads.importers.aten.elementwise import computed_in, elementwise
 from costlib.workloads.importers.aten.graph import (
     Converter,
@@ -121,9 +123,24 @@ def _var_mean(g: Graph, x: Any, dim: Axes, correction: Any = None, keepdim: bool
     return _variance(g, x, dim, correction, keepdim, dtype_of(g.out[0]))
 
 
-@converts("_softmax", "softmax", "_safe_softmax")
+@converts("_softmax", "softmax")
 def _softmax(g: Graph, x: Any, dim: int, *_: Any) -> Any:
     return _over_axis(g, R.nn.softmax, x, dim)
+
+
+@converts("_safe_softmax")
+def _safe_softmax(g: Graph, x: Any, dim: int, *_: Any) -> Any:
+    """Softmax that is 0 where all is minus infinity, as in a row that attention masks entirely."""
+    out, dtype = dtype_of(g.out), computed_in(dtype_of(g.out))
+    tiny = tirx.const(float(np.finfo("float32").tiny), dtype)
+
+    def compute(x: Any) -> Any:
+        largest = topi.maximum(topi.max(x, axis=dim, keepdims=True), te.min_value(dtype))
+        powers = topi.exp(topi.subtract(x, largest))
+        total = topi.sum(powers, axis=dim, keepdims=True)
+        return topi.divide(powers, topi.maximum(total, tiny))
+
+    return g.cast(g.emit_te(compute, g.tensor(x, dtype), name="softmax"), out)
 
 
 @converts("_log_softmax", "log_softmax")

@@ -1,0 +1,81 @@
+"""The engines that there are: what they are called, what they need and how they load a network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
+
+from costlib.errors import UnknownNameError
+from costlib.tuning.engines.handover import missing_package
+from costlib.tuning.engines.loading import (
+    Loader,
+    load_in_onnx_runtime,
+    load_in_openvino,
+    load_in_pytorch,
+)
+
+Form = Literal["program", "onnx"]
+"""What an engine is given: a program of ``torch.export``, or an ONNX model."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Something that runs networks.
+
+    Attributes
+    ----------
+    name
+        As users write it.
+    title
+        As tables show it.
+    takes
+        What it is given.
+    load
+        Loads that; called in the engine's process.
+    package
+        What has to be installed, as it is imported and as pip calls it.
+    environment
+        Variables of its process.
+    """
+
+    name: str
+    title: str
+    takes: Form
+    load: Loader
+    package: str = "torch"
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def missing(self) -> str | None:
+        """Say what has to be installed first, if anything."""
+        return missing_package(self.package)
+
+
+PYTORCH = Engine("pytorch", "PyTorch", "program", partial(load_in_pytorch, compiled=None))
+"""What a network came from, as it is: always beside it."""
+
+ENGINES = {
+    engine.name: engine
+    for engine in (
+        Engine("torch.compile", "torch.compile", "program", partial(load_in_pytorch, compiled="")),
+        Engine(
+            "torch.compile-max-autotune",
+            "torch.compile, max-autotune",
+            "program",
+            partial(load_in_pytorch, compiled="max-autotune"),
+            # Constant weights: without them it does not try its own matrix products.
+            environment={"TORCHINDUCTOR_FREEZING": "1"},
+        ),
+        Engine("onnxruntime", "ONNX Runtime", "onnx", load_in_onnx_runtime, "onnxruntime"),
+        Engine("openvino", "OpenVINO", "onnx", load_in_openvino, "openvino"),
+    )
+}
+"""Those that a network may be run against, by their names."""
+
+
+def check_engines(names: Iterable[str]) -> None:
+    """Raise ``UnknownNameError`` unless all of these are engines."""
+    for name in names:
+        if name not in ENGINES:
+            raise UnknownNameError("engine", name, ENGINES)

@@ -1,0 +1,86 @@
+"""How each engine loads a network, at float32 and with so many threads.
+
+Called in the engine's own process. What is loaded is called once, and its outputs are kept.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from costlib.tuning.engines.handover import MODEL, PROGRAM, SIGNATURE
+
+Call = Callable[[], Any]
+Loader = Callable[[Path, Sequence[np.ndarray], int], tuple[Call, list[np.ndarray]]]
+"""Takes the folder, the inputs and the threads; returns a call and the outputs of the first one."""
+
+PASSIVE = {"OMP_WAIT_POLICY": "passive"}
+"""In the environment of an engine whose threads are to sleep while they wait for each other."""
+
+
+def load_in_pytorch(
+    folder: Path, inputs: Sequence[np.ndarray], threads: int, compiled: str | None
+) -> tuple[Call, list[np.ndarray]]:
+    """Load a program into PyTorch, compiled in this mode unless it is ``None``."""
+    import torch
+    from torch.utils import _pytree as pytree
+
+    from costlib.workloads.signature import Signature
+    from costlib.workloads.torch_arrays import to_numpy
+    from costlib.workloads.torch_reference import TorchReference
+
+    torch.set_num_threads(threads)
+    torch.set_float32_matmul_precision("highest")
+    file = folder / SIGNATURE
+    signature = Signature.model_validate_json(file.read_text()) if file.exists() else None
+    module = torch.export.load(folder / PROGRAM).module()
+    if compiled is not None:
+        module = torch.compile(module, mode=compiled or None)
+    call = TorchReference(module, signature).timed(inputs)
+    leaves = pytree.tree_leaves(call())
+    return call, [to_numpy(one).copy() for one in leaves if isinstance(one, torch.Tensor)]
+
+
+def load_in_onnx_runtime(
+    folder: Path, inputs: Sequence[np.ndarray], threads: int
+) -> tuple[Call, list[np.ndarray]]:
+    """Load an ONNX model into ONNX Runtime."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 4
+    if PASSIVE.items() <= os.environ.items():
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    session = onnxruntime.InferenceSession(
+        folder / MODEL, options, providers=["CPUExecutionProvider"]
+    )
+    names = [given.name for given in session.get_inputs()]
+    feeds = dict(zip(names, inputs, strict=True))
+
+    def call() -> Any:
+        return session.run(None, feeds)
+
+    return call, [np.asarray(output) for output in call()]
+
+
+def load_in_openvino(
+    folder: Path, inputs: Sequence[np.ndarray], threads: int
+) -> tuple[Call, list[np.ndarray]]:
+    """Load an ONNX model into OpenVINO."""
+    import openvino
+
+    settings = {
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_NUM_THREADS": threads,
+        "INFERENCE_PRECISION_HINT": "f32",
+    }
+    model = openvino.Core().compile_model(folder / MODEL, "CPU", settings)
+    request = model.create_infer_request()
+    request.infer(dict(zip(model.inputs, inputs, strict=True)))
+    outputs = [request.get_tensor(output).data.copy() for output in model.outputs]
+    return request.infer, outputs

@@ -1,0 +1,208 @@
+"""Batched matrix products that read and write through permutations, slices and broadcasts.
+
+Attention splits its projections into heads by reshaping and permuting them, which costs kernels
+that only move data. A product can read them where they are, and write its result where it is
+wanted, as long as neighbours along the innermost axis stay neighbours, for vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from costlib.tvm_compat import relax, te, tirx, tvm
+from costlib.workloads.folding import count_uses, is_call, permutation, static_type
+
+
+def products_through_views(mod: Any) -> Any:
+    """Let products read and write through views in a Relax module in canonical form."""
+    for name, function in mod.functions.items():
+        if isinstance(function, relax.Function):
+            rewriter = _Rewriter(mod, _permuted(function))
+            rewriter.builder_.update_func(name, rewriter.visit_expr(function))
+            mod = rewriter.builder_.get()
+    return mod
+
+
+@dataclass(frozen=True)
+class _View:
+    """A tensor as a look at another one.
+
+    Attributes
+    ----------
+    source
+        The tensor that is looked at, of ``extents``.
+    extents
+        Its shape.
+    look
+        An array of bytes, never read: its shape, strides and place are those of the view.
+    start
+        Where the look begins in the source, in elements.
+    """
+
+    source: Any
+    extents: tuple[int, ...]
+    look: np.ndarray
+    start: int
+
+    def reads(self, indices: Sequence[Any], extents: Sequence[int]) -> list[Any]:
+        """Return the indices into the source of an element of the view."""
+        analyzer = tvm.sym.Analyzer()
+        for index, extent in zip(indices, extents, strict=True):
+            if isinstance(index, tirx.Var):
+                analyzer.bind(index, tvm.ir.Range(0, extent))
+        flat: Any = tirx.const(self.start, "int64")
+        for index, stride in zip(indices, self.look.strides, strict=True):
+            flat = flat + tirx.Cast("int64", index) * tirx.const(stride, "int64")
+        found, step = [], 1
+        for extent in reversed(self.extents):
+            place = tirx.indexmod(tirx.indexdiv(flat, step), extent)
+            found.append(analyzer.simplify(place))
+            step *= extent
+        return found[::-1]
+
+
+def _permuted(function: Any) -> dict[Any, Any]:
+    """Return the call that permutes the result of each product that nothing else reads."""
+    uses = count_uses(function)
+    found: dict[Any, Any] = {}
+    made: dict[Any, Any] = {}
+    for block in function.body.blocks:
+        for binding in block.bindings:
+            call = binding.value
+            if is_call(call, "relax.matmul"):
+                made[binding.var] = call
+            elif is_call(call, "relax.permute_dims") and call.args[0] in made:
+                order = permutation(call)
+                if uses[call.args[0]] == 1 and order[-1] == len(order) - 1:
+                    found[made[call.args[0]]] = call
+    return found
+
+
+@relax.expr_functor.mutator
+class _Rewriter(relax.PyExprMutator):  # type: ignore[misc]
+    def __init__(self, mod: Any, permuted: dict[Any, Any]) -> None:
+        super().__init__(mod)
+        self.permuted = permuted
+        self.done: set[Any] = set()
+
+    def visit_call_(self, call: Any) -> Any:
+        product = self.visit_expr_post_order(call)
+        if call in self.done:
+            return product.args[0]
+        if not is_call(call, "relax.matmul"):
+            return product
+        left, right = (self._view(argument) for argument in product.args)
+        shape, dtype = static_type(call)
+        permute = self.permuted.get(call)
+        if (
+            shape is None
+            or left is None
+            or right is None
+            or len(shape) < 3
+            or not left.look.ndim == right.look.ndim == len(shape)
+            or left.look.shape[:-2] != right.look.shape[:-2]
+            or static_type(product.args[0])[1] != dtype
+            or static_type(product.args[1])[1] != dtype
+        ):
+            return product
+        moved = [not v.source.same_as(a) for v, a in zip((left, right), product.args, strict=True)]
+        if permute is None and not any(moved):
+            return product
+        order = list(range(len(shape)))
+        if permute is not None:
+            order = permutation(permute)
+            self.done.add(permute)
+        compute = _product(left, right, shape, order)
+        return self.builder_.call_te(
+            compute, left.source, right.source, primfunc_name_hint="matmul"
+        )
+
+    def _view(self, expr: Any) -> _View | None:
+        """Follow a tensor back as long as its innermost axis stays one of neighbours."""
+        chain: list[Any] = []
+        start = expr
+        while (call := self._call(start)) is not None and self._looks(call) is not None:
+            chain.append(call)
+            start = call.args[0]
+        best = None
+        for length in range(len(chain) + 1):
+            source = chain[length - 1].args[0] if length else expr
+            if (view := self._through(source, chain[:length][::-1])) is not None:
+                best = view
+        return best
+
+    def _through(self, source: Any, calls: Sequence[Any]) -> _View | None:
+        extents, _ = static_type(source)
+        if extents is None or not isinstance(source, relax.Var):
+            return None
+        whole = np.empty(extents, "int8")
+        look = whole
+        for call in calls:
+            looks = self._looks(call)
+            assert looks is not None
+            look = looks(look)
+            if not np.may_share_memory(look, whole):
+                return None  # NumPy had to copy: it is no look at the source.
+        if look.ndim == 0 or (look.strides[-1] != 1 and look.shape[-1] > 1):
+            return None
+        start = look.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+        return _View(source, extents, look, start)
+
+    def _call(self, expr: Any) -> Any:
+        if not isinstance(expr, relax.Var):
+            return None
+        bound = self.lookup_binding(expr)
+        return bound if isinstance(bound, relax.Call) else None
+
+    def _looks(self, call: Any) -> Callable[[np.ndarray], np.ndarray] | None:
+        """Return how NumPy looks at an array as an operator does; ``None`` if it computes."""
+        shape = static_type(call)[0]
+        if shape is None:
+            return None
+        if any(is_call(call, name) for name in _RESHAPES):
+            return lambda array: array.reshape(shape)
+        if is_call(call, "relax.broadcast_to"):
+            return lambda array: np.broadcast_to(array, shape)
+        if is_call(call, "relax.permute_dims"):
+            return lambda array: array.transpose(permutation(call))
+        if is_call(call, "relax.strided_slice"):
+            return _slice(call)
+        return None
+
+
+_RESHAPES = ("relax.reshape", "relax.expand_dims", "relax.squeeze")
+
+
+def _slice(call: Any) -> Callable[[np.ndarray], np.ndarray] | None:
+    """Cut axes, if every element between the ends is taken."""
+    axes, begin, end, *step = ([int(n) for n in argument.fields] for argument in call.args[1:])
+    if min(*begin, *end) < 0 or any(n != 1 for numbers in step for n in numbers):
+        return None
+    cut = dict(zip(axes, map(slice, begin, end), strict=True))
+    return lambda array: array[tuple(cut.get(axis, slice(None)) for axis in range(array.ndim))]
+
+
+def _product(
+    left: _View, right: _View, shape: Sequence[int], order: Sequence[int]
+) -> Callable[[Any, Any], Any]:
+    """Return what computes a product, its axes in another order."""
+    depth = left.look.shape[-1]
+
+    def compute(a: Any, b: Any) -> Any:
+        k = te.reduce_axis((0, depth), name="k")
+
+        def value(*indices: Any) -> Any:
+            at = dict(zip(order, indices, strict=True))
+            *batch, i, j = (at[axis] for axis in range(len(shape)))
+            extents = list(shape[:-2])
+            row = left.reads([*batch, i, k.var], [*extents, shape[-2], depth])
+            column = right.reads([*batch, k.var, j], [*extents, depth, shape[-1]])
+            return te.sum(a(*row) * b(*column), axis=k)
+
+        return te.compute([shape[axis] for axis in order], value, name="matmul")
+
+    return compute

@@ -1,0 +1,58 @@
+"""One case of :mod:`tools.benchmarks.engines`, in a process of its own.
+
+python -m tools.benchmarks.engine_case NETWORK BATCH THREADS TRIALS_PER_TASK RUNS
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from costlib.errors import DifferentNetworkError, UnsupportedModelError
+from costlib.hardware import find_hardware
+from costlib.tuning.config import TuneConfig
+from costlib.tuning.session import RUN
+from costlib.tuning.trials import TRIALS
+from costlib.tuning.tune import tune
+from costlib.workloads import Network, extract_tasks, load_network
+from tools.benchmarks.outside import OUTSIDE, build_outside
+from tools.evidence.beside_engines import AGAINST, OURS, BesideEngines
+
+
+def measured(name: str, batch: int, threads: int, per_task: int, runs: Path) -> BesideEngines:
+    """Tune a network, or go on with that, and compare it with all engines."""
+    hardware = find_hardware("cpu", num_cores=threads)
+    try:
+        network = network_named(name, batch)
+        trials = per_task * len(extract_tasks(network, hardware))
+        folder = runs / f"{name}-b{batch}-t{threads}"
+        result = tune(
+            network,
+            out=folder,
+            trials=trials,
+            hardware=hardware,
+            resume=any((folder / name).exists() for name in (RUN, TRIALS)),
+            config=TuneConfig(layouts=True, against=AGAINST),
+        )
+    except (UnsupportedModelError, DifferentNetworkError) as error:
+        return BesideEngines(
+            name=name,
+            batch=batch,
+            threads=threads,
+            hardware=hardware.hardware_id,
+            trials=0,
+            problems={OURS: str(error)},
+        )
+    return BesideEngines.of_run(name, batch, threads, result)
+
+
+def network_named(name: str, batch: int) -> Network:
+    """Load a network of the zoo, or one from outside it."""
+    if name in OUTSIDE:
+        return build_outside(name, batch)
+    return load_network(f"{name}@b{batch}")
+
+
+if __name__ == "__main__":
+    _, name, batch, threads, per_task, runs = sys.argv
+    print(measured(name, int(batch), int(threads), int(per_task), Path(runs)).model_dump_json())

@@ -1,0 +1,145 @@
+"""Tuned networks beside the engines that people have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from matplotlib.figure import Figure
+
+from tools.evidence.beside_engines import ENGINES, OURS, BesideEngines, means
+from tools.evidence.files import read_result
+from tools.evidence.markdown import between, in_words, pictures, table, times
+from tools.evidence.marks import Mark, marks_figure
+from tools.evidence.means import geometric_mean
+from tools.evidence.pages.page import Page, Pictures
+from tools.evidence.provenance import measured, provenance
+
+_TICKS = (0.25, 0.5, 1, 2, 4, 8)
+_COMPARED = (
+    "Each network of the zoo, and ten of `transformers` that are not in it, is tuned in all "
+    "layouts with the shipped bundle. Then it runs beside PyTorch, `torch.compile`, ONNX Runtime "
+    "and OpenVINO: float32, the same threads, the hint for latency, "
+    "in turns until those of each agree. `torch.compile` with max-autotune has its weights frozen. "
+    "An engine that cannot load a network, or computes something else than PyTorch, has no latency."
+)
+
+
+def parts() -> list[str]:
+    """Return the page."""
+    result = read_result("engines")
+    rows = _rows()
+    if not rows:
+        return [_COMPARED, "Nothing has been measured yet."]
+    versions = [f"{name} {version}" for name, version in result["versions"].items()]
+    return [
+        pictures(dict.fromkeys(_pictures(), "how much faster than other engines each network is")),
+        f"{_COMPARED} Versions: {in_words(versions)}.",
+        "## All networks",
+        table(
+            ["against", "networks", "geometric mean", "range", "slower"],
+            [
+                *(
+                    _summary(title, [row.ratio(engine) for row in rows])
+                    for engine, title in ENGINES.items()
+                    if any(row.ratio(engine) for row in rows)
+                ),
+                _summary("the fastest of them", [row.ratio_to_best for row in rows]),
+            ],
+        ),
+        *(part for settings in _settings(rows) for part in _networks(rows, *settings)),
+        *_problems(rows),
+        *(measured("engines") if "engines" in provenance().benchmarks else []),
+    ]
+
+
+def _rows() -> list[BesideEngines]:
+    return [BesideEngines.model_validate(row) for row in read_result("engines").get("networks", [])]
+
+
+def _settings(rows: Sequence[BesideEngines]) -> list[tuple[int, int]]:
+    """Return each batch and number of threads that there is, one sample on most threads first."""
+    return sorted({(row.batch, row.threads) for row in rows}, key=lambda one: (one[0], -one[1]))
+
+
+def _in_words(batch: int, threads: int) -> str:
+    return f"batch {batch}, {threads} {'thread' if threads == 1 else 'threads'}"
+
+
+def _summary(title: str, found: Sequence[float | None]) -> list[str | int]:
+    ratios = [ratio for ratio in found if ratio is not None]
+    return [
+        title,
+        len(ratios),
+        times(geometric_mean(ratios)) if ratios else "",
+        between(min(ratios), max(ratios)) if ratios else "",
+        sum(ratio < 1 for ratio in ratios),
+    ]
+
+
+def _networks(rows: Sequence[BesideEngines], batch: int, threads: int) -> list[str]:
+    some = [row for row in rows if (row.batch, row.threads) == (batch, threads)]
+    mean = [f"{times(ratio)} of {ENGINES[engine]}" for engine, ratio in means(some).items()]
+    return [
+        f"## {_in_words(batch, threads).capitalize()}",
+        f"Geometric means: {in_words(mean)}. Latencies are in milliseconds; a question mark: the "
+        "turns did not agree. *Difference* is the largest between our output and PyTorch's.",
+        table(
+            ["network", "trials", "seconds of tuning", "costlib", *ENGINES.values(), "difference"],
+            [
+                [
+                    f"`{row.name}`",
+                    row.trials,
+                    round(row.tune_s),
+                    *(_latency(row, engine) for engine in (OURS, *ENGINES)),
+                    f"{row.agreement[OURS]:.1e}" if OURS in row.agreement else "",
+                ]
+                for row in some
+            ],
+        ),
+    ]
+
+
+def _latency(row: BesideEngines, engine: str) -> str:
+    seconds = row.seconds(engine)
+    if seconds is None:
+        return ""
+    return f"{1e3 * seconds:.3g}" + "?" * (engine in row.doubtful)
+
+
+def _problems(rows: Sequence[BesideEngines]) -> list[str]:
+    titles = {OURS: OURS, **ENGINES}
+    lines = [
+        [f"`{row.name}`, {_in_words(row.batch, row.threads)}", titles[engine], problem]
+        for row in rows
+        for engine, problem in row.problems.items()
+    ]
+    return ["## What did not run", table(["network", "engine", "why"], lines)] if lines else []
+
+
+def _pictures() -> Pictures:
+    rows = _rows()
+    return {
+        _picture(*settings): partial(_drawn, rows, *settings)
+        for settings in _settings(rows)
+        if any(row.ratio(engine) for row in rows for engine in ENGINES)
+    }
+
+
+def _picture(batch: int, threads: int) -> str:
+    return f"engines-b{batch}-t{threads}.svg"
+
+
+def _drawn(rows: Sequence[BesideEngines], batch: int, threads: int) -> Figure:
+    some = [row for row in rows if (row.batch, row.threads) == (batch, threads)]
+    found = {row.name: [_mark(row.ratio(engine)) for engine in ENGINES] for row in some}
+    title = f"Times as fast, {_in_words(batch, threads)}"
+    kinds = list(ENGINES.values())
+    return marks_figure(title, found, kinds, "times as fast", ticks=_TICKS, compared=1)
+
+
+def _mark(ratio: float | None) -> Mark | None:
+    return None if ratio is None else Mark(ratio, ratio, ratio)
+
+
+PAGE = Page("engines", "Tuned networks against other engines", parts, _pictures)
