@@ -10,6 +10,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from costlib.workloads.torch_ties import TiesInOrder
+
 
 class Case(NamedTuple):
     """A function of tensors; ``operator`` is ATen's name of what it is a case of.
@@ -25,7 +27,7 @@ class Case(NamedTuple):
     def expected(self) -> Any:
         """Return what PyTorch computes."""
         inputs = [x.double() for x in self.inputs] if self.doubled else self.inputs
-        with torch.no_grad():
+        with torch.no_grad(), TiesInOrder():
             outputs = self.function(*inputs)
         return outputs.float() if self.doubled else outputs
 
@@ -150,11 +152,22 @@ def reductions() -> list[Case]:
         Case("_cdist_forward", lambda x: (torch.cdist(x, x[0]), torch.cdist(x, x, 1.0)), (x,)),
         Case("sort", lambda x: x.sort(1, descending=True), (x,)),
         Case("argsort", lambda x: x.argsort(-1), (x,)),
+        Case("sort", lambda x: (*x.sort(2), *x.half().sort(1, descending=True)), (hole,)),
+        Case("sort", lambda x: (*x.sort(), *x.double().sort(descending=True)), (SPECIAL,)),
+        Case("argsort", lambda x: (x.argsort(1), x.double().msort()), (hole,)),
+        Case("topk", lambda x: (*x.topk(3), *x.topk(3, largest=False)), (SPECIAL,)),
+        Case("kthvalue", lambda x: (*x.kthvalue(3, 1), *x.kthvalue(2)), (hole,)),
         Case("topk", lambda x: x.topk(2, 1), (x,)),
         Case("topk", lambda x: x.topk(2, 2, largest=False), (x,)),
         Case("median", lambda x: (x.median(), x.median(1)), (x,)),
         Case("slice", lambda x: (x[:0] + 1, x[:0].sum(), torch.cat([x, x[:0] * 2])), (x,)),
         Case("median", lambda x: (x.median(), *x.median(0), *x[0].median(0)), (SPECIAL,)),
+        Case("nanmedian", lambda x: (x.nanmedian(), *x.nanmedian(1)), (hole,)),
+        Case("nanmedian", lambda x: (*x.nanmedian(2), *x[:, 1].nanmedian(0, True)), (hole,)),
+        Case("nanmedian", lambda x: (x.nanmedian(), *x[0].nanmedian(0)), (SPECIAL,)),
+        Case("nanmedian", lambda x: x.nanmedian(0), (INTEGERS,)),
+        Case("mode", lambda x: (*x.mode(1), *x.mode(0, True), *x[0].mode()), (INTEGERS % 3,)),
+        Case("mode", lambda x: (*x.round().mode(1), *x[:, 1].mode(0)), (hole,)),
         Case("kthvalue", lambda x: x.kthvalue(2, 2), (x,)),
         Case("linalg_vector_norm", lambda x: (x.norm(), x.norm(1, 2), x.norm(3, 1)), (x,)),
     ]

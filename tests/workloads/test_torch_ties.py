@@ -30,6 +30,9 @@ NAN = X.float().masked_fill(X == 2, torch.nan)
         lambda x: x.byte().median(1, keepdim=True),
         lambda x: x.float().median(0),
         lambda x: x.float().kthvalue(30, 1),
+        lambda x: x.nanmedian(1),
+        lambda x: x.nanmedian(0, keepdim=True),
+        lambda x: x.nan_to_num(2).mode(1),
     ],
 )
 def test_values_stay_and_places_are_in_order(function: Callable[..., Any], x: torch.Tensor) -> None:
@@ -45,9 +48,19 @@ def test_values_stay_and_places_are_in_order(function: Callable[..., Any], x: to
         assert (places[:, 1:] > places[:, :-1])[same].all()
 
 
+def test_a_nan_is_the_mode_of_nothing_else() -> None:
+    nan = torch.nan
+    x = torch.tensor([[nan, 2, 1, nan], [3, nan, nan, 3], [nan, nan, nan, nan]])
+    with TiesInOrder():
+        values, places = x.mode(1)
+    assert values.tolist()[:2] == [1, 3]
+    assert values[2].isnan()
+    assert places.tolist() == [2, 0, 0]
+
+
 def test_scalars() -> None:
     with TiesInOrder():
-        for found in (X[0, 0].topk(1), X[0, 0].kthvalue(1), X[0, 0].median(0), X[0, 0].sort()):
+        for found in (X[0, 0].topk(1), X[0, 0].kthvalue(1), X[0, 0].median(0), X[0, 0].mode()):
             assert (found[0], found[1]) == (X[0, 0], 0)
 
 
