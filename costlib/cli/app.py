@@ -26,6 +26,7 @@ from costlib.errors import CostlibError, DatasetError, InputError, StorageError
 from costlib.tuning.interrupt import ended_like_ctrl_c
 
 _INTERRUPTED = 130
+_KEPT = "interrupted; what was finished until then is kept"
 
 _log = logging.getLogger("costlib")
 
@@ -90,9 +91,11 @@ def run() -> int:
             if code == _INTERRUPTED:
                 raise SystemExit(code)
             return code
+    except KeyboardInterrupt:
+        return _fail(_KEPT, _INTERRUPTED)
     except SystemExit as stop:
         if stop.code == _INTERRUPTED:
-            typer.echo("costlib: interrupted; what was finished until then is kept", err=True)
+            return _fail(_KEPT, _INTERRUPTED)
         return stop.code if isinstance(stop.code, int) else 0
     except _UsageError as error:
         return _explain(error)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from command_line import costlib
 
+from costlib.cli import app
 from costlib.cli.tune import _apart
 from costlib.data.dataset import Dataset
 from costlib.errors import UnknownNameError
@@ -188,6 +189,19 @@ def test_models_reads_no_model() -> None:
         "assert not {'lightgbm', 'tvm', 'polars', 'sklearn'} & sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+def test_ctrl_c_while_the_commands_are_made_is_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(app, "app", interrupted)
+    assert app.run() == 130
+    assert capsys.readouterr().err == (
+        "costlib: interrupted; what was finished until then is kept\n"
+    )
 
 
 def test_stored_figures_are_shown(bundle: Bundle) -> None:

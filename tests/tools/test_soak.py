@@ -64,6 +64,8 @@ class Ended:
         ("kill", -9, "", "", None),
         ("full disk", 4, "", "costlib: no space left", None),
         ("full disk", 4, "", "no space left", "without a line"),
+        ("terminate", -2, "", "costlib: interrupted", None),
+        ("terminate", 1, "", "costlib: interrupted", "exit code 1"),
         ("terminate", 130, "", "Traceback (most recent call last):\ncostlib: x", "a traceback"),
     ],
 )

@@ -328,6 +328,7 @@ def test_reference_says_why_it_fails():
 
 
 EXTENTS = st.integers(1, 5)
+STEPS = (-2, -1, 1, 2)
 
 
 @settings(
@@ -337,13 +338,27 @@ EXTENTS = st.integers(1, 5)
 def test_of_any_shape(data, run):
     """One model of several nodes, so that little is compiled."""
     draw = data.draw
-    rows, columns = draw(st.integers(2, 6)), draw(st.integers(2, 6))
+    compare_nodes(
+        run,
+        rows=draw(st.integers(2, 6)),
+        columns=draw(st.integers(2, 6)),
+        scale=(draw(st.floats(0.5, 2.5)), draw(st.floats(0.5, 2.5))),
+        mode=draw(st.sampled_from(["linear", "cubic", "nearest"])),
+        strides=[draw(st.integers(1, 3)), draw(st.integers(1, 3))],
+        cut=(draw(st.integers(-7, 7)), draw(st.integers(-7, 7)), draw(st.sampled_from(STEPS))),
+    )
+
+
+def test_what_keeps_its_shape_is_not_resized_and_slices_backwards_start_in_the_axis(run):
+    compare_nodes(
+        run, rows=2, columns=2, scale=(1.0, 1.25), mode="linear", strides=[1, 1], cut=(-3, -3, -2)
+    )
+
+
+def compare_nodes(run, *, rows, columns, scale, mode, strides, cut):
     image = np.random.default_rng(0).standard_normal((1, 2, rows, columns)).astype("float32")
     kernel = np.random.default_rng(1).standard_normal((2, 3, 2, 3)).astype("float32")
-    scale = np.float32(draw(st.floats(0.5, 2.5))), np.float32(draw(st.floats(0.5, 2.5)))
-    mode = draw(st.sampled_from(["linear", "cubic", "nearest"]))
-    strides = [draw(st.integers(1, 3)), draw(st.integers(1, 3))]
-    begin, end = draw(st.integers(-7, 7)), draw(st.integers(-7, 7))
+    begin, end, step = cut
     cases = [
         Case("a", "Resize", (image,), (None, np.float32([1, 1, *scale])), {"mode": mode}),
         Case("b", "ConvTranspose", (image,), (kernel,),
@@ -353,7 +368,7 @@ def test_of_any_shape(data, run):
              {"kernel_shape": [2, 2], "strides": strides, "ceil_mode": 1, "pads": [1, 0, 0, 1]},
              19),
         Case("e", "Slice", (image,), (np.array([begin]), np.array([end]), np.array([3]),
-                                      np.array([draw(st.sampled_from([-2, -1, 1, 2]))]))),
+                                      np.array([step]))),
     ]  # fmt: skip
     for case in cases:
         expected = OnnxReference(case.model())(case.feeds())

@@ -20,7 +20,8 @@ import psutil
 from tools.evidence.soak.children import Child, send
 
 KILLED = -signal.SIGKILL
-_INTERRUPTED, _TERMINATED = 130, -signal.SIGTERM
+_INTERRUPTED = {130, int(-signal.SIGINT), int(-signal.SIGTERM)}
+"""Python ends by SIGINT where that came while it ran code from a string, as dataclasses do."""
 _DISK_MIB = 96
 _SERVER_SECS = 60
 
@@ -55,7 +56,7 @@ class Fault:
         """The exit codes that a command may have to which it happens; the line says the rest."""
         return {0} | {
             "kill": {1} if self.target == "server" else {int(KILLED)},
-            "terminate": {_INTERRUPTED, int(_TERMINATED)},
+            "terminate": _INTERRUPTED,
             "full disk": {4},
             "full temporary folder": {1, 4},
         }.get(self.name, set())

@@ -103,8 +103,16 @@ def _slice(node: Node) -> Tensor:
     axes = range(len(starts)) if axes is None else [x.axis(axis) for axis in axes]
     ranges = [range(n) for n in x.shape]
     for axis, start, end, step in zip(axes, starts, ends, steps or [1] * len(starts), strict=True):
-        ranges[axis] = range(*slice(start, end, step).indices(x.shape[axis]))
+        ranges[axis] = _places(x.shape[axis], start, end, step)
     return sliced(x, ranges)
+
+
+def _places(extent: int, start: int, end: int, step: int) -> range:
+    """Return what a slice takes; backwards, one that starts before the axis starts at its first."""
+    if step > 0 or not extent:
+        return range(*slice(start, end, step).indices(extent))
+    first, last = (place + extent if place < 0 else place for place in (start, end))
+    return range(min(max(first, 0), extent - 1), min(max(last, -1), extent - 1), step)
 
 
 def sliced(x: Tensor, ranges: list[range]) -> Tensor:

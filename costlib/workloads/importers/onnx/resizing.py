@@ -111,6 +111,8 @@ def _resize(node: Node) -> Tensor:
     x, method = node[0], _Method.of(node)
     axes = [x.axis(axis) for axis in node.attribute("axes", range(x.ndim))]
     scales, sizes = _target(node, x, axes)
+    if method.transformation != "tf_crop_and_resize" and sizes == [x.shape[a] for a in axes]:
+        return x  # As ONNX Runtime has it, whatever the scales.
     roi = [0.0] * len(axes) + [1.0] * len(axes)
     if method.transformation == "tf_crop_and_resize":
         roi = [float(n) for n in node.known(1, "region")]
