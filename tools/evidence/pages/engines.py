@@ -17,8 +17,8 @@ from tools.evidence.provenance import measured, provenance
 
 _TICKS = (0.25, 0.5, 1, 2, 4, 8)
 _COMPARED = (
-    "Each network of the zoo, and ten of `transformers` that are not in it, is tuned in all "
-    "layouts with the shipped bundle. Then it runs beside PyTorch, `torch.compile`, ONNX Runtime "
+    "Networks of the zoo, and of `transformers` outside it, are tuned in all layouts with the "
+    "shipped bundle. Then each runs beside PyTorch, `torch.compile`, ONNX Runtime "
     "and OpenVINO: float32, the same threads, the hint for latency, "
     "in turns until those of each agree. `torch.compile` with max-autotune has its weights frozen. "
     "An engine that cannot load a network, or computes something else than PyTorch, has no latency."
