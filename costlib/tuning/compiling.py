@@ -10,6 +10,7 @@ from typing import Any
 
 from costlib.errors import DifferentNetworkError
 from costlib.hardware import Hardware
+from costlib.measure.jobs import SLOW_SECS
 from costlib.measure.measurer import Measurer
 from costlib.tuning.comparison import compare
 from costlib.tuning.compiled import CompiledNetwork
@@ -139,11 +140,12 @@ class Compiler:
             )
             fields = figures.model_dump()
             results.append(NetworkResult(network=network.name, library=str(library), **fields))
-        if self._measurer.devices is None:
+        fast = [one for one in results if one.latency_after_s < SLOW_SECS]
+        if self._measurer.devices is None and fast:
             self._report("noting where the time goes")
             timed = zip(self._networks.tasks, latency_s, strict=True)
             known_s = {task.workload_id: s for task, s in timed if math.isfinite(s)}
-            note_profile(out, results, self._measurer, known_s)
+            note_profile(out, fast, self._measurer, known_s)
         return results, wrong
 
     def _build(self, number: int, database: Any, library: Path) -> None:
