@@ -23,6 +23,10 @@ _ELEMENTWISE = {
 }
 
 
+_FACTORS = 1e-3, 1e3
+"""Others might make of a product what no float32 can hold."""
+
+
 def moved_behind_products(mod: Any) -> Any:
     """Move them in a Relax module whose bindings are canonical, constants folded."""
     return rewritten(rewritten(mod, lambda _: _Mover()), lambda _: _Merger())
@@ -109,7 +113,9 @@ class _Mover(_Looking):
         if scaled is not None:
             tensor, factor = scaled.args
             if isinstance(factor, tvm.ir.GenericConst) and static_type(factor)[0] == ():
-                return tensor, float(factor.value.numpy())
+                value = float(factor.value.numpy())
+                if _FACTORS[0] <= abs(value) <= _FACTORS[1]:
+                    return tensor, value
         return expr, None
 
     def _elementwise(self, call: Any, shape: tuple[int, ...]) -> Any:

@@ -63,8 +63,9 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
     with target, tvm.transform.PassContext(opt_level=3):
         try:
             plain = decomposed(network.mod)
-            for rewrite in (moved_behind_products, joined_products, products_through_views):
-                plain = rewrite(_cleaned(plain))
+            if _is_one_dataflow(plain):  # What is moved must be known where it is moved to.
+                for rewrite in (moved_behind_products, joined_products, products_through_views):
+                    plain = rewrite(_cleaned(plain))
             prepared = _without_noise(tvm.transform.Sequential(passes)(plain))
         except (CostlibError, MemoryError):
             raise
@@ -73,6 +74,12 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
                 f"{network.name}: TVM cannot lower it: {quoted(error)}"
             ) from None
     return with_interface(prepared, network)
+
+
+def _is_one_dataflow(mod: Any) -> bool:
+    """Whether each Relax function is a single dataflow block: no branches, nothing before it."""
+    bodies = [f.body.blocks for f in mod.functions.values() if isinstance(f, relax.Function)]
+    return all(len(b) == 1 and isinstance(b[0], relax.DataflowBlock) for b in bodies)
 
 
 def _cleaned(mod: Any) -> Any:

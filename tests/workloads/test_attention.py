@@ -162,6 +162,7 @@ VECTOR, TABLE = torch.arange(4.0), torch.arange(24.0).reshape(6, 4)
         lambda x: x.permute(2, 0, 1).permute(2, 1, 0).reshape(-1),
         lambda x: (x * 2) @ (x.transpose(1, 2) * 3),
         lambda x: (x * 2) @ (x.transpose(1, 2) * VECTOR[3:]),
+        lambda x: (x * 1e25 * 1e-20) @ (x.transpose(1, 2) * 1e25 * 1e-20) * 1e-10,
         lambda x: (x @ x.transpose(1, 2)).permute(1, 0, 2) + 1,
         lambda x: (x @ x.transpose(1, 2)).permute(0, 2, 1) + 1,
         lambda x: x[:, 1:] @ x[:, :2, ::2].reshape(2, 4, 1),
@@ -247,3 +248,25 @@ def test_rows_that_are_masked_entirely_are_zero(check: Check, hardware: Hardware
     check(network)
     titles = [task.title for task in extract_tasks(network, hardware)]
     assert any(title.startswith("softmax") for title in titles)
+
+
+def test_what_lies_in_another_block_stays_there(run: Any) -> None:
+    """What a dataflow block does not give out is not known in the next one."""
+    x = relax.Var("x", relax.TensorType((2, 3, 4), "float32"))
+    weights = [relax.const(np.full((4, width), 0.5, "float32")) for width in (4, 4)]
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            one = builder.emit(relax.op.matmul(x, weights[0]))
+            first = builder.emit_output(relax.op.reshape(one, [6, 4]))
+        between = builder.emit(relax.op.nn.relu(first))
+        with builder.dataflow():
+            other = builder.emit(relax.op.matmul(x, weights[1]))
+            second = builder.emit(relax.op.reshape(other, [6, 4]))
+            result = builder.emit_output(relax.op.add(between, second))
+        builder.emit_func_output(result)
+    network = load_network(builder.get())
+    (data,) = network.random_inputs(0)
+    product = data.sum(-1, keepdims=True).repeat(4, -1).reshape(6, 4) / 2
+    (found,) = run(network, [data])
+    np.testing.assert_allclose(found, np.maximum(product, 0) + product, rtol=1e-4, atol=1e-5)
