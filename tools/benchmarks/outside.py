@@ -10,6 +10,7 @@ from typing import Any
 
 from costlib.workloads.network import InputSpec, Network
 from costlib.workloads.zoo import build_of
+from costlib.workloads.zoo.hugging_face import one_output
 from costlib.workloads.zoo.registry import NetworkSpec, Size, images, tokens
 
 
@@ -20,19 +21,7 @@ def build_outside(name: str, batch: int) -> Network:
 
 def _of(model_class: Any, output: str, options: dict[str, Any]) -> Any:
     """Make a model with a single tensor, the named one, as its output."""
-    import torch
-
-    model = model_class(model_class.config_class(**options))
-
-    class OneOutput(torch.nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
-
-        def forward(self, x: Any) -> Any:
-            return getattr(self.model(x), output)
-
-    return OneOutput()
+    return one_output(model_class(model_class.config_class(**options)), output)
 
 
 def _vision(name: str, kind: str, extent: int = 224, **options: Any) -> NetworkSpec:

@@ -18,11 +18,15 @@ def _one_output(kind: str, head: str, output: str, extras: dict[str, Any], **opt
 
     Its class is called ``kind + head`` and takes ``extras``, its configuration ``options``.
     """
-    import torch
     import transformers
 
     config = getattr(transformers, f"{kind}Config")(**options)
-    model = getattr(transformers, kind + head)(config, **extras)
+    return one_output(getattr(transformers, kind + head)(config, **extras), output)
+
+
+def one_output(model: Any, output: str) -> Any:
+    """Make a module that returns one output of a model, by its name."""
+    import torch
 
     class OneOutput(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
