@@ -9,6 +9,8 @@ from tools.evidence.beside_torch import BesideTorch, summarise_torch
 from tools.evidence.generate_summary import summarise_generate
 from tools.evidence.races import Race
 from tools.evidence.search_summary import summarise_search
+from tools.evidence.simulated import SimulatedSearch
+from tools.evidence.simulated_summary import summarise_simulated
 from tools.evidence.store import Store
 from tools.evidence.variants_summary import summarise_variants
 
@@ -16,13 +18,15 @@ SEARCH = Store("search", Race)
 GENERATE = Store("generate", Race)
 VARIANTS = Store("variants", Race)
 TORCH = Store("torch", BesideTorch)
+SIMULATED = Store("surrogate", SimulatedSearch)
 STORES: dict[str, Store[Any]] = {
-    store.benchmark: store for store in (SEARCH, GENERATE, VARIANTS, TORCH)
+    store.benchmark: store for store in (SEARCH, GENERATE, VARIANTS, TORCH, SIMULATED)
 }
 SUMMARIES: dict[str, Callable[[], dict[str, Any]]] = {
     "search": lambda: summarise_search(SEARCH.load()),
     "generate": lambda: summarise_generate(GENERATE.load(), SEARCH.load()),
     "variants": lambda: summarise_variants(VARIANTS.load()),
     "torch": lambda: summarise_torch(TORCH.load()),
+    "surrogate": lambda: summarise_simulated(SIMULATED.load(), SEARCH.load()),
 }
 """What ``tools/results/<benchmark>.json`` holds of each."""

@@ -1,0 +1,220 @@
+"""Settings of the search against each other on a surrogate device: in minutes, not in nights.
+
+    python -m tools.benchmarks.surrogate proof       # settings that were really raced at tasks
+    python -m tools.benchmarks.surrogate networks    # with and without diffusion, whole networks
+    python -m tools.benchmarks.surrogate screen directions=1 cold cold,draft=0
+
+A surrogate (:mod:`costlib.testing.surrogate`) is fitted to all that the zoo holds of one machine,
+held-out tasks included; nothing is built or run. Each search is kept in
+``tools/results/raw/surrogate``, and ``python -m tools.evidence.pack surrogate`` puts it with those
+that are committed. What is there is not searched again, so it can be stopped and go on, with more
+tasks, seeds or settings.
+
+*Proof* and *networks* repeat the races of ``tools.benchmarks.search``, to see whether the surrogate
+puts their settings in the same order. *Screen* takes settings as ``tools.benchmarks.variants``
+does, at tasks of the zoo that are not held out, so that nothing is tuned for the benchmarks. The
+shipped bundles know these tasks: where a setting uses a bundle, give one that was trained without
+them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from costlib.data.dataset import Dataset
+from costlib.data.task_tables import recorded_tasks, stored_tasks
+from costlib.hardware import Hardware
+from costlib.hub import load_pretrained
+from costlib.hub.bundle import Bundle
+from costlib.schema import Origin
+from costlib.search.history import TaskHistory
+from costlib.search.tasks.scheduler import TaskScheduler
+from costlib.space.design_space import DesignSpace
+from costlib.testing.surrogate import Surrogate, SurrogateDevice
+from costlib.tuning.run import Batch, TuningRun
+from costlib.tuning.trials import Trials
+from costlib.workloads.task import Task
+from tools.benchmarks.ablation import DIFFUSION_NETWORKS, Version, with_and_without
+from tools.benchmarks.variants import FLOPS, version_of
+from tools.evidence.files import ZOO
+from tools.evidence.protocol import DIFFUSION, PARTS, changed
+from tools.evidence.simulated import NETWORKS, PROOF, SCREEN, SimulatedSearch
+from tools.evidence.simulated_summary import FULL, RACED_AS, base_of
+from tools.evidence.stores import SEARCH, SIMULATED
+
+HARDWARE = "amd-epyc-f25m17-x86-64-v3-2c-9cfdd60a"
+TRIALS = {PROOF: 32, NETWORKS: 16, SCREEN: 32}
+"""Of a search, for each of its tasks."""
+
+AS_RACED = {"growth": 0, "ahead": False}
+"""What the search did not have yet when it was raced."""
+
+_LEFT_OUT = ("generator", "growing batches", "proposing ahead")
+"""Parts that were raced but cost too much here, or that were not raced with a bundle."""
+
+
+class Case(NamedTuple):
+    """A search that is to be done for each setting."""
+
+    what: str
+    tasks: Sequence[Task]
+
+
+def main() -> None:
+    """Do the searches that are missing."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("part", choices=(PROOF, NETWORKS, SCREEN))
+    parser.add_argument("settings", nargs="*", help="names, or [cold,]field=value; default: all")
+    parser.add_argument("--tasks", type=int, default=10)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--trials", type=int, help="for each task of a search")
+    parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--bundle", default="cpu-gbdt")
+    given = parser.parse_args()
+    end = time.monotonic() + 60 * given.minutes
+    bundle = load_pretrained(given.bundle)
+    versions = settings_of(given.part, given.settings, bundle)
+    zoo = Dataset.open(ZOO)
+    held_out = zoo.held_out()
+    assert held_out is not None
+    found = cases_of(given.part, zoo, held_out, zoo.hardware()[HARDWARE])
+    cases = list(islice(found, given.tasks))
+    asked = {task.workload_id for case in cases for task in case.tasks}
+    surrogate = Surrogate.fitted([held_out, zoo], HARDWARE, asked)
+    print(surrogate.fit, flush=True)
+    for seed in given.seeds:
+        for case in cases:
+            for name, version in versions.items():
+                if time.monotonic() > end:
+                    return
+                if SimulatedSearch.name_of(given.part, name, case.what, seed) in SIMULATED:
+                    continue
+                trials = given.trials or TRIALS[given.part]
+                done = searched(given.part, name, version, case, seed, trials, surrogate)
+                SIMULATED.save(done)
+                print(done.name, f"{done.curve_s[-1]:.3g}", f"{done.seconds:.1f} s", flush=True)
+
+
+def settings_of(part: str, chosen: Sequence[str], bundle: Bundle) -> dict[str, Version]:
+    """Return the settings of a part by their names, the chosen ones and those to compare with."""
+    if part == SCREEN:
+        names = dict.fromkeys([*(base_of(part, name) for name in chosen), *chosen])
+        return {n: version_of("" if n == "present" else n, bundle) for n in names}
+    parts = PARTS if part == PROOF else DIFFUSION
+    raced = with_and_without({n: c for n, c in parts.items() if n not in _LEFT_OUT})(bundle)
+    return {
+        name: (known, changed(config, AS_RACED))
+        for name, (known, config) in raced.items()
+        if not chosen or name in (FULL, *chosen)
+    }
+
+
+def cases_of(part: str, zoo: Dataset, held_out: Dataset, hardware: Hardware) -> Iterator[Case]:
+    """Yield what a part is searched for: what was raced, or a task of each other cluster."""
+    if part == NETWORKS:
+        for network in DIFFUSION_NETWORKS:
+            tasks = [t for t in recorded_tasks(held_out, network, hardware) if _is_tunable(t)]
+            yield Case(network, tasks)
+    elif part == PROOF:
+        raced = {race.what: race.tasks[0] for race in SEARCH.load() if race.kind == RACED_AS[part]}
+        for what, one in raced.items():
+            yield Case(what, stored_tasks(held_out, [one.workload_id], hardware))
+    else:
+        clusters = set[str]()
+        for workload_id in sorted(_measured(zoo)):
+            (task,) = stored_tasks(zoo, [workload_id], hardware)
+            space = DesignSpace(task)
+            if (
+                FLOPS[0] < task.flops < FLOPS[1]
+                and space.is_tunable
+                and space.cluster not in clusters
+            ):
+                clusters.add(space.cluster)
+                yield Case(f"{task.name}-{task.workload_id[:6]}", [task])
+
+
+def _measured(dataset: Dataset) -> list[str]:
+    ran = dataset.scan().filter(pl.col("hardware") == HARDWARE)
+    return ran.select("workload_id").unique().collect()["workload_id"].to_list()
+
+
+def _is_tunable(task: Task) -> bool:
+    return DesignSpace(task).is_tunable
+
+
+def searched(
+    part: str,
+    name: str,
+    version: Version,
+    case: Case,
+    seed: int,
+    trials: int,
+    surrogate: Surrogate,
+) -> SimulatedSearch:
+    """Search once."""
+    bundle, config = version
+    device = surrogate.device(seed)
+    weights = np.array([[float(task.weight) for task in case.tasks]])
+    found = _Found(device, weights[0].tolist())
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        TuningRun(
+            case.tasks,
+            TaskScheduler(
+                weights,
+                flops=[task.flops for task in case.tasks],
+                similar=[task.name for task in case.tasks],
+            ),
+            surrogate.hardware,
+            device,
+            Trials(Path(folder), surrogate.hardware, seed),
+            bundle=bundle,
+            config=config,
+            seed=seed,
+        ).run(trials * len(case.tasks), on_batch=found.note)
+    return SimulatedSearch(
+        part=part,
+        setting=name,
+        what=case.what,
+        seed=seed,
+        tasks=len(case.tasks),
+        hardware=surrogate.hardware.hardware_id,
+        curve_s=tuple(found.curve_s),
+        seconds=round(time.perf_counter() - began, 2),
+        fit=surrogate.fit.model_dump(),
+    )
+
+
+class _Found:
+    """What the programs that a search took for the best take in truth, after each trial."""
+
+    def __init__(self, device: SurrogateDevice, weights: Sequence[float]) -> None:
+        self.curve_s: list[float] = []
+        self._device = device
+        self._weights = weights
+        self._histories = [TaskHistory() for _ in weights]
+
+    def note(self, batch: Batch) -> None:
+        for one in batch.measurements:
+            self._histories[batch.task].add(
+                one.program, one.latency_s, Origin.EVOLVED, calm=one.is_calm, raced=one.raced
+            )
+            self.curve_s.append(sum(map(self._weighted, self._weights, self._histories)))
+
+    def _weighted(self, weight: float, history: TaskHistory) -> float:
+        if history.best is None:
+            return float("inf")
+        return weight * self._device.truth_s[history.best]
+
+
+if __name__ == "__main__":
+    main()

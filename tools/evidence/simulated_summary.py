@@ -1,0 +1,172 @@
+"""What searches on a surrogate device come to, and how far real races agree."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from costlib.arrays import Floats
+from tools.evidence.protocol import CONFIDENCE
+from tools.evidence.races import Race
+from tools.evidence.simulated import NETWORKS, PROOF, SCREEN, SimulatedSearch
+
+COUNTS = (8, 16, 32, 48)
+"""Trials a task after which settings are compared."""
+
+RACED_AS = {PROOF: "ablation", NETWORKS: "diffusion"}
+"""The kind of the real races of a part's settings."""
+
+FULL, PRESENT, COLD = "full", "present", "cold"
+
+_DRAWS = 1000
+_HALVES = 200
+
+Ratios = Mapping[str, Mapping[tuple[str, int], float]]
+"""Logarithm of the throughput of each setting relative to its base's, by task and seed."""
+
+
+def base_of(part: str, setting: str) -> str:
+    """Return the setting that another one is compared with."""
+    if part != SCREEN:
+        return FULL
+    return COLD if setting.startswith(f"{COLD},") else PRESENT
+
+
+def summarise_simulated(
+    searches: Sequence[SimulatedSearch], races: Sequence[Race]
+) -> dict[str, Any]:
+    """Return by part, and by trials a task, what each setting gains and how far races agree.
+
+    ``ratio``: throughput relative to that of the base, the geometric mean over tasks and seeds;
+    ``low`` and ``high`` enclose it with 95 % confidence, tasks and their seeds drawn anew.
+    """
+    parts: dict[str, list[SimulatedSearch]] = defaultdict(list)
+    for search in searches:
+        parts[search.part].append(search)
+    return {part: _of_part(part, found, races) for part, found in parts.items()}
+
+
+def _of_part(
+    part: str, searches: Sequence[SimulatedSearch], races: Sequence[Race]
+) -> dict[str, Any]:
+    summary: dict[str, Any] = {
+        "hardware": searches[0].hardware,
+        "fit": searches[0].fit,
+        "searches": len(searches),
+        "tasks": len({search.what for search in searches}),
+        "seconds": round(float(np.median([search.seconds for search in searches])), 1),
+        "settings": {},
+        "agreement": {},
+    }
+    raced = [race for race in races if race.kind == RACED_AS.get(part)]
+    for count in COUNTS:
+        ratios = _relative(_of_searches(searches, count), lambda name: base_of(part, name))
+        if ratios:
+            summary["settings"][str(count)] = {n: _gain(ratios[n]) for n in sorted(ratios)}
+        real = _relative(_of_races(raced, count), lambda _: FULL)
+        shared = sorted(ratios.keys() & real.keys())
+        if len(shared) > 2:
+            summary["agreement"][str(count)] = _agreement(
+                {name: ratios[name] for name in shared}, {name: real[name] for name in shared}
+            )
+    return summary
+
+
+_Best = Mapping[tuple[str, int], Mapping[str, float]]
+
+
+def _of_searches(searches: Iterable[SimulatedSearch], count: int) -> _Best:
+    best: dict[tuple[str, int], dict[str, float]] = defaultdict(dict)
+    for one in searches:
+        place = count * one.tasks - 1
+        if place < len(one.curve_s) and np.isfinite(one.curve_s[place]):
+            best[one.what, one.seed][one.setting] = one.curve_s[place]
+    return best
+
+
+def _of_races(races: Iterable[Race], count: int) -> _Best:
+    best: dict[tuple[str, int], dict[str, float]] = defaultdict(dict)
+    for race in races:
+        for name in race.sides:
+            curve = race.curve(name)
+            place = min(count * len(race.tasks), len(curve)) - 1
+            if np.isfinite(curve[place]):
+                best[race.what, race.seed or 0][name] = float(curve[place])
+    return best
+
+
+def _relative(best: _Best, base: Callable[[str], str]) -> Ratios:
+    ratios: dict[str, dict[tuple[str, int], float]] = defaultdict(dict)
+    for case, of_settings in best.items():
+        for name, seconds in of_settings.items():
+            other = of_settings.get(base(name))
+            if other is not None and name != base(name):
+                ratios[name][case] = float(np.log(other / seconds))
+    return ratios
+
+
+def _gain(of_cases: Mapping[tuple[str, int], float]) -> dict[str, Any]:
+    drawn = _drawn_means({"": of_cases}, np.random.default_rng(0))[0]
+    low, high = np.exp(np.percentile(drawn, _TAILS))
+    return {
+        "ratio": round(float(np.exp(np.mean(list(of_cases.values())))), 4),
+        "low": round(float(low), 4),
+        "high": round(float(high), 4),
+        "cases": len(of_cases),
+    }
+
+
+def _agreement(ratios: Ratios, real: Ratios) -> dict[str, Any]:
+    """Return Spearman's correlation of both orders, the base among them.
+
+    ``low`` and ``high`` enclose it, tasks and their seeds drawn anew on both sides. ``halves`` is
+    the correlation of one half of the races with the other: what chance leaves to be agreed with.
+    """
+    rng = np.random.default_rng(0)
+    means = [np.array([np.mean(list(side[n].values())) for n in side]) for side in (ratios, real)]
+    drawn = zip(_drawn_means(ratios, rng).T, _drawn_means(real, rng).T, strict=True)
+    low, high = np.percentile([_correlation(*pair) for pair in drawn], _TAILS)
+    cases = sorted(set.intersection(*(set(of_cases) for of_cases in real.values())))
+    table = np.array([[of_cases[case] for case in cases] for of_cases in real.values()])
+    orders = [rng.permutation(len(cases)) for _ in range(_HALVES)]
+    halves = [
+        _correlation(*(table[:, half].mean(1) for half in np.array_split(order, 2)))
+        for order in orders
+    ]
+    return {
+        "spearman": round(_correlation(*means), 3),
+        "low": round(float(low), 3),
+        "high": round(float(high), 3),
+        "halves": round(float(np.mean(halves)), 3),
+        "settings": len(ratios) + 1,
+        "races": len(cases),
+        "real": {n: _gain(real[n]) for n in real},
+    }
+
+
+_TAILS = [50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)]
+
+
+def _correlation(one: Floats, other: Floats) -> float:
+    return float(spearmanr([0.0, *one], [0.0, *other])[0])
+
+
+def _drawn_means(ratios: Ratios, rng: np.random.Generator) -> Floats:
+    """Return each setting's mean for many draws of tasks, and of the seeds of each.
+
+    All settings see the same draws; float64 `settings x draws`.
+    """
+    cases = sorted(set().union(*(of_cases.keys() for of_cases in ratios.values())))
+    table = np.array([[of.get(case, np.nan) for case in cases] for of in ratios.values()])
+    rows = {what: [i for i, case in enumerate(cases) if case[0] == what] for what, _ in cases}
+    tasks = list(rows.values())
+    means = np.empty((len(table), _DRAWS))
+    for draw in range(_DRAWS):
+        chosen = [tasks[i] for i in rng.integers(len(tasks), size=len(tasks))]
+        columns = np.concatenate([rng.choice(seeds, len(seeds)) for seeds in chosen])
+        means[:, draw] = np.nanmean(table[:, columns], axis=1)
+    return means
