@@ -37,6 +37,9 @@ _PARAMETERS = {
 _LEAST_WEIGHT = 0.1
 """Of a program, relative to its task's fastest: searches live among the fast ones."""
 
+_OWN = 10
+"""How many times as much as others the programs of the tasks count that are asked for."""
+
 _NEIGHBOURS = 200
 """Programs predicted to be about as fast, from whose errors one draws."""
 
@@ -93,9 +96,9 @@ class Landscape:
         target = throughput - means[data.groups]
         fold = np.random.default_rng(seed).permutation(len(target)) % _FOLDS
         table = data.batch.pooled()
-        weight = np.maximum(data.labels, _LEAST_WEIGHT)
         groups = [group for group, (task, _) in enumerate(data.tasks) if task in only]
         asked = np.isin(data.groups, groups)
+        weight = np.maximum(data.labels, _LEAST_WEIGHT) * np.where(asked, _OWN, 1)
         predicted = np.zeros(len(target))
         self._trees = []
         for part in range(_FOLDS):

@@ -75,6 +75,7 @@ def main() -> None:
     parser.add_argument("part", choices=(PROOF, NETWORKS, SCREEN))
     parser.add_argument("settings", nargs="*", help="names, or [cold,]field=value; default: all")
     parser.add_argument("--tasks", type=int, default=10)
+    parser.add_argument("--only", nargs="+", help="tasks or networks, by name")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--trials", type=int, help="for each task of a search")
     parser.add_argument("--minutes", type=float, default=float("inf"))
@@ -87,7 +88,9 @@ def main() -> None:
     held_out = zoo.held_out()
     assert held_out is not None
     found = cases_of(given.part, zoo, held_out, zoo.hardware()[HARDWARE])
-    cases = list(islice(found, given.tasks))
+    cases = [
+        case for case in islice(found, given.tasks) if not given.only or case.what in given.only
+    ]
     asked = {task.workload_id for case in cases for task in case.tasks}
     surrogate = Surrogate.fitted([held_out, zoo], HARDWARE, asked)
     print(surrogate.fit, flush=True)
