@@ -88,14 +88,14 @@ def main() -> None:
     held_out = zoo.held_out()
     assert held_out is not None
     found = cases_of(given.part, zoo, held_out, zoo.hardware()[HARDWARE])
-    cases = [
-        case for case in islice(found, given.tasks) if not given.only or case.what in given.only
-    ]
+    cases = list(islice(found, given.tasks))
     asked = {task.workload_id for case in cases for task in case.tasks}
     surrogate = Surrogate.fitted([held_out, zoo], HARDWARE, asked)
     print(surrogate.fit, flush=True)
     for seed in given.seeds:
         for case in cases:
+            if given.only and case.what not in given.only:
+                continue
             for name, version in versions.items():
                 if time.monotonic() > end:
                     return
