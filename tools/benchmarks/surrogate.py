@@ -23,7 +23,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +32,7 @@ import polars as pl
 
 from costlib.data.dataset import Dataset
 from costlib.data.task_tables import recorded_tasks, stored_tasks
+from costlib.errors import UnknownNameError
 from costlib.hardware import Hardware
 from costlib.hub import load_pretrained
 from costlib.hub.bundle import Bundle
@@ -52,7 +53,7 @@ from tools.evidence.simulated_summary import FULL, RACED_AS, base_of
 from tools.evidence.stores import SEARCH, SIMULATED
 
 HARDWARE = "amd-epyc-f25m17-x86-64-v3-2c-9cfdd60a"
-TRIALS = {PROOF: 32, NETWORKS: 16, SCREEN: 32}
+TRIALS = {PROOF: 16, NETWORKS: 16, SCREEN: 32}
 """Of a search, for each of its tasks."""
 
 AS_RACED = {"growth": 0, "ahead": False}
@@ -92,19 +93,16 @@ def main() -> None:
     asked = {task.workload_id for case in cases for task in case.tasks}
     surrogate = Surrogate.fitted([held_out, zoo], HARDWARE, asked)
     print(surrogate.fit, flush=True)
-    for seed in given.seeds:
-        for case in cases:
-            if given.only and case.what not in given.only:
-                continue
-            for name, version in versions.items():
-                if time.monotonic() > end:
-                    return
-                if SimulatedSearch.name_of(given.part, name, case.what, seed) in SIMULATED:
-                    continue
-                trials = given.trials or TRIALS[given.part]
-                done = searched(given.part, name, version, case, seed, trials, surrogate)
-                SIMULATED.save(done)
-                print(done.name, f"{done.curve_s[-1]:.3g}", f"{done.seconds:.1f} s", flush=True)
+    cases = [case for case in cases if not given.only or case.what in given.only]
+    trials = given.trials or TRIALS[given.part]
+    for seed, (name, version), case in product(given.seeds, versions.items(), cases):
+        if SimulatedSearch.name_of(given.part, name, case.what, seed) in SIMULATED:
+            continue
+        if time.monotonic() > end:
+            return
+        done = searched(given.part, name, version, case, seed, trials, surrogate)
+        SIMULATED.save(done)
+        print(done.name, f"{done.curve_s[-1]:.3g}", f"{done.seconds:.1f} s", flush=True)
 
 
 def settings_of(part: str, chosen: Sequence[str], bundle: Bundle) -> dict[str, Version]:
@@ -114,11 +112,11 @@ def settings_of(part: str, chosen: Sequence[str], bundle: Bundle) -> dict[str, V
         return {n: version_of("" if n == "present" else n, bundle) for n in names}
     parts = PARTS if part == PROOF else DIFFUSION
     raced = with_and_without({n: c for n, c in parts.items() if n not in _LEFT_OUT})(bundle)
-    return {
-        name: (known, changed(config, AS_RACED))
-        for name, (known, config) in raced.items()
-        if not chosen or name in (FULL, *chosen)
-    }
+    versions = {n: (known, changed(config, AS_RACED)) for n, (known, config) in raced.items()}
+    for name in chosen:
+        if name not in versions:
+            raise UnknownNameError("setting", name, versions)
+    return {n: versions[n] for n in dict.fromkeys([FULL, *(chosen or versions)])}
 
 
 def cases_of(part: str, zoo: Dataset, held_out: Dataset, hardware: Hardware) -> Iterator[Case]:

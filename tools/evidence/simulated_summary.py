@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import spearmanr
+from scipy.stats import rankdata
 
 from costlib.arrays import Floats
 from tools.evidence.protocol import CONFIDENCE
@@ -69,7 +69,7 @@ def _of_part(
             summary["settings"][str(count)] = {n: _gain(ratios[n]) for n in sorted(ratios)}
         real = _relative(_of_races(raced, count), lambda _: FULL)
         shared = sorted(ratios.keys() & real.keys())
-        if len(shared) > 2:
+        if len(shared) >= _FEWEST_RANKED:
             summary["agreement"][str(count)] = _agreement(
                 {name: ratios[name] for name in shared}, {name: real[name] for name in shared}
             )
@@ -110,7 +110,7 @@ def _relative(best: _Best, base: Callable[[str], str]) -> Ratios:
 
 
 def _gain(of_cases: Mapping[tuple[str, int], float]) -> dict[str, Any]:
-    drawn = _drawn_means({"": of_cases}, np.random.default_rng(0))[0]
+    (drawn,) = _drawn_means({"": of_cases}, np.random.default_rng(0))
     low, high = np.exp(np.percentile(drawn, _TAILS))
     return {
         "ratio": round(float(np.exp(np.mean(list(of_cases.values())))), 4),
@@ -125,34 +125,61 @@ def _agreement(ratios: Ratios, real: Ratios) -> dict[str, Any]:
 
     ``low`` and ``high`` enclose it, tasks and their seeds drawn anew on both sides. ``halves`` is
     the correlation of one half of the races with the other: what chance leaves to be agreed with.
+    ``within``: that of the versions of one loop, which are closer together.
     """
     rng = np.random.default_rng(0)
-    means = [np.array([np.mean(list(side[n].values())) for n in side]) for side in (ratios, real)]
-    drawn = zip(_drawn_means(ratios, rng).T, _drawn_means(real, rng).T, strict=True)
-    low, high = np.percentile([_correlation(*pair) for pair in drawn], _TAILS)
+    names = [FULL, *ratios]
+    here, there = (_with_base(_means(side)) for side in (ratios, real))
+    drawn = (_with_base(_drawn_means(side, rng)) for side in (ratios, real))
+    low, high = np.percentile(_correlations(*drawn), _TAILS)
     cases = sorted(set.intersection(*(set(of_cases) for of_cases in real.values())))
     table = np.array([[of_cases[case] for case in cases] for of_cases in real.values()])
     orders = [rng.permutation(len(cases)) for _ in range(_HALVES)]
-    halves = [
-        _correlation(*(table[:, half].mean(1) for half in np.array_split(order, 2)))
-        for order in orders
-    ]
+    some, others = (
+        _with_base(np.stack([table[:, order[half::2]].mean(1) for order in orders], axis=1))
+        for half in range(2)
+    )
+    loops = np.array([name.partition(" ")[0] for name in names])
     return {
-        "spearman": round(_correlation(*means), 3),
+        "spearman": _rounded(_correlations(here, there)),
         "low": round(float(low), 3),
         "high": round(float(high), 3),
-        "halves": round(float(np.mean(halves)), 3),
-        "settings": len(ratios) + 1,
+        "halves": _rounded(_correlations(some, others)),
+        "within": {
+            str(loop): _rounded(_correlations(here[loops == loop], there[loops == loop]))
+            for loop in dict.fromkeys(loops.tolist())
+            if (loops == loop).sum() > _FEWEST_RANKED
+        },
+        "settings": len(names),
         "races": len(cases),
-        "real": {n: _gain(real[n]) for n in real},
+        "real": {name: _gain(real[name]) for name in real},
     }
 
 
 _TAILS = [50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)]
 
+_FEWEST_RANKED = 2
 
-def _correlation(one: Floats, other: Floats) -> float:
-    return float(spearmanr([0.0, *one], [0.0, *other])[0])
+
+def _means(ratios: Ratios) -> Floats:
+    return np.array([[np.mean(list(of_cases.values()))] for of_cases in ratios.values()])
+
+
+def _with_base(gains: Floats) -> Floats:
+    """Put the base, which gains nothing, before the rows of the other settings."""
+    return np.vstack([np.zeros((1, gains.shape[1])), gains])
+
+
+def _correlations(some: Floats, others: Floats) -> Floats:
+    """Return Spearman's correlation of `n x d` gains, column by column; float64 `d`."""
+    one, other = (rankdata(gains, axis=0) for gains in (some, others))
+    one, other = one - one.mean(0), other - other.mean(0)
+    spread = np.sqrt((one**2).sum(0) * (other**2).sum(0))
+    return np.asarray((one * other).sum(0) / np.maximum(spread, 1e-12))
+
+
+def _rounded(correlations: Floats) -> float:
+    return round(float(np.mean(correlations)), 3)
 
 
 def _drawn_means(ratios: Ratios, rng: np.random.Generator) -> Floats:
