@@ -37,6 +37,7 @@ from costlib.hardware import Hardware
 from costlib.hub import load_pretrained
 from costlib.hub.bundle import Bundle
 from costlib.schema import Origin
+from costlib.search.config import SearchConfig
 from costlib.search.history import TaskHistory
 from costlib.search.tasks.scheduler import TaskScheduler
 from costlib.space.design_space import DesignSpace
@@ -49,7 +50,7 @@ from tools.benchmarks.variants import FLOPS, version_of
 from tools.evidence.files import ZOO
 from tools.evidence.protocol import DIFFUSION, PARTS, changed
 from tools.evidence.simulated import NETWORKS, PROOF, SCREEN, SimulatedSearch
-from tools.evidence.simulated_summary import FULL, RACED_AS, base_of
+from tools.evidence.simulated_summary import FULL, PRESENT, RACED_AS, base_of
 from tools.evidence.stores import SEARCH, SIMULATED
 
 HARDWARE = "amd-epyc-f25m17-x86-64-v3-2c-9cfdd60a"
@@ -109,7 +110,8 @@ def settings_of(part: str, chosen: Sequence[str], bundle: Bundle) -> dict[str, V
     """Return the settings of a part by their names, the chosen ones and those to compare with."""
     if part == SCREEN:
         names = dict.fromkeys([*(base_of(part, name) for name in chosen), *chosen])
-        return {n: version_of("" if n == "present" else n, bundle) for n in names}
+        present = bundle, SearchConfig()
+        return {n: present if n == PRESENT else version_of(n, bundle) for n in names}
     parts = PARTS if part == PROOF else DIFFUSION
     raced = with_and_without({n: c for n, c in parts.items() if n not in _LEFT_OUT})(bundle)
     versions = {n: (known, changed(config, AS_RACED)) for n, (known, config) in raced.items()}

@@ -75,12 +75,15 @@ class Goals(_Strict):
         Least throughput of generated programs, relative to stock's after a long search.
     slower_than_pytorch
         Most networks that are slower than PyTorch.
+    surrogate_correlation
+        Least rank correlation of what settings reach on a surrogate and in real races.
     """
 
     search_overhead_ratio: float
     ranking_top1: float
     generated_of_long: float
     slower_than_pytorch: int
+    surrogate_correlation: float
 
 
 class Provenance(_Strict):

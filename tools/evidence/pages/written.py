@@ -20,6 +20,7 @@ from tools.evidence.pages import (
     scale,
     search,
     soak,
+    surrogate,
     transfer,
     vector_math,
 )
@@ -30,6 +31,7 @@ PAGES = tuple(
     for module in (
         search,
         ablation,
+        surrogate,
         pytorch,
         engines,
         generator,
