@@ -106,3 +106,13 @@ def test_a_search_survives_its_row() -> None:
     one = search(PROOF, "full", "net-0", 1.0)
     assert SimulatedSearch.from_rows(one.rows()) == one
     assert SimulatedSearch.model_validate_json(one.model_dump_json()) == one
+
+
+def test_settings_that_some_tasks_lack_do_not_count_yet() -> None:
+    searches = [search(PROOF, name, what, 1 / s) for what in TASKS for name, s in SPEEDS.items()]
+    some = [one for one in searches if (one.setting, one.what) != ("plain", TASKS[0])]
+    races = [race(what, SPEEDS) for what in TASKS]
+    whole, partial = (summarise_simulated(found, races)[PROOF] for found in (searches, some))
+    assert whole["agreement"]["16"]["settings"] == 4
+    assert partial["agreement"]["16"]["settings"] == 3
+    assert partial["settings"]["16"]["plain"]["cases"] == 2

@@ -68,7 +68,10 @@ def _of_part(
         if ratios:
             summary["settings"][str(count)] = {n: _gain(ratios[n]) for n in sorted(ratios)}
         real = _relative(_of_races(raced, count), lambda _: FULL)
-        shared = sorted(ratios.keys() & real.keys())
+        tasks = {search.what for search in searches}
+        shared = sorted(
+            n for n in ratios.keys() & real.keys() if {w for w, _ in ratios[n]} == tasks
+        )
         if len(shared) >= _FEWEST_RANKED:
             summary["agreement"][str(count)] = _agreement(
                 {name: ratios[name] for name in shared}, {name: real[name] for name in shared}
@@ -111,7 +114,7 @@ def _relative(best: _Best, base: Callable[[str], str]) -> Ratios:
 
 def _gain(of_cases: Mapping[tuple[str, int], float]) -> dict[str, Any]:
     (drawn,) = _drawn_means({"": of_cases}, np.random.default_rng(0))
-    low, high = np.exp(np.percentile(drawn, _TAILS))
+    low, high = np.exp(np.nanpercentile(drawn, _TAILS))
     return {
         "ratio": round(float(np.exp(np.mean(list(of_cases.values())))), 4),
         "low": round(float(low), 4),
@@ -131,7 +134,7 @@ def _agreement(ratios: Ratios, real: Ratios) -> dict[str, Any]:
     names = [FULL, *ratios]
     here, there = (_with_base(_means(side)) for side in (ratios, real))
     drawn = (_with_base(_drawn_means(side, rng)) for side in (ratios, real))
-    low, high = np.percentile(_correlations(*drawn), _TAILS)
+    low, high = np.nanpercentile(_correlations(*drawn), _TAILS)
     cases = sorted(set.intersection(*(set(of_cases) for of_cases in real.values())))
     table = np.array([[of_cases[case] for case in cases] for of_cases in real.values()])
     orders = [rng.permutation(len(cases)) for _ in range(_HALVES)]
@@ -185,7 +188,7 @@ def _rounded(correlations: Floats) -> float:
 def _drawn_means(ratios: Ratios, rng: np.random.Generator) -> Floats:
     """Return each setting's mean for many draws of tasks, and of the seeds of each.
 
-    All settings see the same draws; float64 `settings x draws`.
+    All settings see the same draws; float64 `settings x draws`, NaN where one has none of them.
     """
     cases = sorted(set().union(*(of_cases.keys() for of_cases in ratios.values())))
     table = np.array([[of.get(case, np.nan) for case in cases] for of in ratios.values()])
@@ -195,5 +198,8 @@ def _drawn_means(ratios: Ratios, rng: np.random.Generator) -> Floats:
     for draw in range(_DRAWS):
         chosen = [tasks[i] for i in rng.integers(len(tasks), size=len(tasks))]
         columns = np.concatenate([rng.choice(seeds, len(seeds)) for seeds in chosen])
-        means[:, draw] = np.nanmean(table[:, columns], axis=1)
+        found = table[:, columns]
+        known = np.isfinite(found)
+        sums, counts = np.where(known, found, 0).sum(1), known.sum(1)
+        means[:, draw] = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
     return means
