@@ -43,8 +43,8 @@ def _proof(part: Row) -> list[str]:
         "at the same tasks. They are put in order by their throughput relative to the full search. "
         "The *correlation* is Spearman's, of the surrogate's order and that of the races. "
         f"The interval holds it with {percent(CONFIDENCE)} confidence, tasks and seeds drawn anew "
-        "on both sides. *Halves* is the correlation of one half of the races with the other half: "
-        "more than that much cannot be asked of the surrogate by far.",
+        "on both sides. *Halves* is the correlation of one half of the races with the other half, "
+        "as chance has its share in races, too.",
         _agreements(part),
         _verdict(part, count),
         "## How good is it?",
@@ -114,7 +114,8 @@ def _verdict(part: Row, count: str) -> str:
     return (
         f"The goal, at least {goal}, is {met} after {count} trials. The last columns are the "
         "correlations among the versions of the plain loop alone, and among those of the full "
-        "search. So the surrogate is to be trusted with large differences first."
+        "search, which differ by less. Versions whose part only acts later search alike so far, "
+        "and share a rank on the surrogate; in races chance puts them in some order."
     )
 
 
