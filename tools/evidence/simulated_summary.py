@@ -42,7 +42,8 @@ def summarise_simulated(
     """Return by part, and by trials a task, what each setting gains and how far races agree.
 
     ``ratio``: throughput relative to that of the base, the geometric mean over tasks and seeds;
-    ``low`` and ``high`` enclose it with 95 % confidence, tasks and their seeds drawn anew.
+    ``low`` and ``high`` enclose it with 95 % confidence, tasks and their seeds drawn anew; they
+    are missing where there are too few.
     """
     parts: dict[str, list[SimulatedSearch]] = defaultdict(list)
     for search in searches:
@@ -113,14 +114,15 @@ def _relative(best: _Best, base: Callable[[str], str]) -> Ratios:
 
 
 def _gain(of_cases: Mapping[tuple[str, int], float]) -> dict[str, Any]:
-    (drawn,) = _drawn_means({"": of_cases}, np.random.default_rng(0))
-    low, high = np.exp(np.nanpercentile(drawn, _TAILS))
-    return {
+    gain: dict[str, Any] = {
         "ratio": round(float(np.exp(np.mean(list(of_cases.values())))), 4),
-        "low": round(float(low), 4),
-        "high": round(float(high), 4),
         "cases": len(of_cases),
     }
+    if len(of_cases) >= _FEWEST_CASES:
+        (drawn,) = _drawn_means({"": of_cases}, np.random.default_rng(0))
+        low, high = np.exp(np.nanpercentile(drawn, _TAILS))
+        gain |= {"low": round(float(low), 4), "high": round(float(high), 4)}
+    return gain
 
 
 def _agreement(ratios: Ratios, real: Ratios) -> dict[str, Any]:
@@ -162,6 +164,9 @@ def _agreement(ratios: Ratios, real: Ratios) -> dict[str, Any]:
 _TAILS = [50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)]
 
 _FEWEST_RANKED = 2
+
+_FEWEST_CASES = 3
+"""Searches or races of a setting that give an interval."""
 
 
 def _means(ratios: Ratios) -> Floats:

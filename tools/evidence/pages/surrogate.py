@@ -140,9 +140,8 @@ def _settings(part: Row, count: str) -> str:
         [
             f"`{name}`",
             one["cases"],
-            f"{one['ratio']:.2f}",
-            f"{one['low']:.2f} to {one['high']:.2f}",
-            *(_real(real[name]) if name in real else ("", "") if real else ()),
+            *_with_interval(one),
+            *(_with_interval(real[name]) if name in real else ("", "") if real else ()),
         ]
         for name, one in _sorted(part["settings"][count])
     ]
@@ -150,8 +149,9 @@ def _settings(part: Row, count: str) -> str:
     return table([*head, *([_KINDS[1], "interval"] if real else [])], rows)
 
 
-def _real(one: Row) -> tuple[str, str]:
-    return f"{one['ratio']:.2f}", f"{one['low']:.2f} to {one['high']:.2f}"
+def _with_interval(one: Row) -> tuple[str, str]:
+    interval = f"{one['low']:.2f} to {one['high']:.2f}" if "low" in one else ""
+    return f"{one['ratio']:.2f}", interval
 
 
 def _sorted(settings: Row) -> list[tuple[str, Row]]:
@@ -165,7 +165,7 @@ def _drawn() -> Figure:
     rows = {
         name: [_mark(one), _mark(real[name])]
         for name, one in _sorted(part["settings"][count])
-        if name in real
+        if name in real and "low" in one
     }
     return marks_figure(
         f"After {count} trials", rows, _KINDS, "throughput / that of the full search", compared=1
