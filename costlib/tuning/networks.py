@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from costlib.arrays import Integers
+from costlib.errors import UnsupportedModelError
 from costlib.hardware import Hardware
 from costlib.search.tasks.scheduler import fastest_versions
 from costlib.workloads import Network, load_network, prepare_network
 from costlib.workloads.extraction import tasks_of
 from costlib.workloads.layout import CHANNELS_LAST, best_block, has_channels_first, in_layout
 from costlib.workloads.task import Task
+from costlib.workloads.winograd import WINOGRAD
 
 _log = logging.getLogger(__name__)
 
@@ -99,14 +102,19 @@ class NetworkSet:
 def _versions(given: Network, hardware: Hardware, try_layouts: bool) -> list[tuple[Network, Any]]:
     """A network as it is and, where that makes a difference, in other layouts that are possible.
 
-    Each with its module, prepared.
+    Those with and without Winograd's algorithm. Each with its module, prepared.
     """
     versions = [(given, prepare_network(given, hardware))]
-    if try_layouts and has_channels_first(given.mod):
-        for layout in (CHANNELS_LAST, best_block(hardware)):
-            try:
-                other = in_layout(given, layout)
-                versions.append((other, prepare_network(other, hardware)))
-            except Exception:  # Whatever TVM has against a layout, there are others.
-                _log.warning("%s is not tried in %s: TVM cannot convert it", given.name, layout)
+    if not (try_layouts and has_channels_first(given.mod)):
+        return versions
+    for layout in (CHANNELS_LAST, best_block(hardware)):
+        try:
+            other = in_layout(given, layout)
+            versions.append((other, prepare_network(other, hardware)))
+        except Exception:  # Whatever TVM has against a layout, there are others.
+            _log.warning("%s is not tried in %s: TVM cannot convert it", given.name, layout)
+            continue
+        with contextlib.suppress(UnsupportedModelError):
+            fewer = in_layout(other, WINOGRAD)
+            versions.append((fewer, prepare_network(fewer, hardware)))
     return versions

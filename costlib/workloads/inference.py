@@ -16,6 +16,7 @@ from costlib.workloads.joined import joined_products
 from costlib.workloads.layout import decomposed, legalize_conv2d
 from costlib.workloads.network import Network
 from costlib.workloads.views import products_through_views
+from costlib.workloads.winograd_fusion import with_what_follows
 
 
 def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
@@ -56,6 +57,7 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
         transform.FoldConstant(),
         transform.FuseOps(),
         transform.FuseTIR(),
+        with_what_follows,
         transform.DeadCodeElimination(),
         transform.AttachAttrLayoutFreeBuffers(),
     ]

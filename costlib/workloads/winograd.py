@@ -1,0 +1,154 @@
+"""Convolutions of 3 x 3 by Winograd's algorithm: fewer multiplications, for some additions.
+
+``+winograd`` computes `tile x tile` outputs at a time from `(tile + 2) ** 2` products where a
+convolution takes `9 * tile ** 2`: the input is transformed, one matrix product over the channels
+made for each place of a tile, and the sums transformed back (Lavin and Gray, arXiv:1509.09308).
+Weights are transformed ahead of time.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from costlib.tvm_compat import relax, tvm
+from costlib.workloads.folding import constant_of, fold_constants, is_call, static_type
+from costlib.workloads.winograd_kernels import (
+    TILES,
+    Image,
+    input_transform,
+    output_transform,
+    places,
+    tiles,
+    transformed_weights,
+)
+
+WINOGRAD = "winograd"
+
+_BLOCKED = re.compile(r"NCHW(\d+)c")
+
+_LANES = 8
+"""Channels come in multiples of it."""
+
+_FLOPS_PER_BYTE = 6.0
+"""What tuned products compute while a byte is brought from memory that no core has for itself."""
+
+
+def by_winograd(mod: Any) -> Any | None:
+    """Compute 3 x 3 convolutions of a Relax module by Winograd where that is less work.
+
+    It takes those with channels last or in blocks, a stride of 1, one group and constant weights;
+    the others stay as they are. ``None`` if there is none.
+    """
+    transform = relax.transform
+    clean = [transform.CanonicalizeBindings(), transform.DeadCodeElimination()]
+    with tvm.transform.PassContext(opt_level=3):
+        mod = tvm.transform.Sequential([transform.FoldConstant(), *clean])(fold_constants(mod))
+    count = 0
+    for name, function in mod.functions.items():
+        if isinstance(function, relax.Function):
+            rewriter = _Rewriter(mod)
+            rewriter.builder_.update_func(name, rewriter.visit_expr(function))
+            mod, count = rewriter.builder_.get(), count + rewriter.count
+    return mod if count else None
+
+
+@dataclass(frozen=True)
+class _Convolution:
+    """A convolution that Winograd can compute; ``weight`` is float32 `O x I x 3 x 3`."""
+
+    image: Image
+    output: Image
+    padding: tuple[int, int]
+    weight: np.ndarray
+
+    @classmethod
+    def of(cls, call: Any, data: Any, weight: Any) -> Self | None:
+        """Read a call whose arguments are visited."""
+        attrs, (shape, dtype), (out_shape, out_dtype) = (
+            call.attrs,
+            static_type(data),
+            static_type(call),
+        )
+        layouts = [str(attrs[n]) for n in ("data_layout", "out_layout", "kernel_layout")]
+        if (
+            not isinstance(weight, tvm.ir.GenericConst)
+            or None in (shape, out_shape)
+            or {dtype, out_dtype, static_type(weight)[1]} != {"float32"}
+            or layouts[1] not in ("", layouts[0])
+            or int(attrs.groups) > 1
+            or any(int(n) != 1 for n in (*attrs.strides, *attrs.dilation))
+        ):
+            return None
+        kernel = np.asarray(weight.value.numpy())
+        if layouts[::2] == ["NHWC", "OHWI"]:
+            kernel = kernel.transpose(0, 3, 1, 2)
+            images = [Image(*extents) for extents in (shape, out_shape)]
+        elif (blocked := _BLOCKED.fullmatch(layouts[0])) is not None:
+            block = int(blocked.group(1))
+            if layouts[2] != f"OIHW{block}i{block}o":
+                return None
+            outputs, inputs, down, across, _, _ = kernel.shape
+            kernel = kernel.transpose(0, 5, 1, 4, 2, 3)
+            kernel = kernel.reshape(outputs * block, inputs * block, down, across)
+            images = [
+                Image(n, height, width, chunks * block, block)
+                for n, chunks, height, width, block in (shape, out_shape)
+            ]
+        else:
+            return None
+        image, output = images
+        if kernel.shape[2:] != (3, 3) or image.channels % _LANES or output.channels % _LANES:
+            return None
+        top, left = (int(n) for n in attrs.padding[:2])
+        return cls(image, output, (top, left), kernel)
+
+    def best_tile(self) -> int | None:
+        """Return the tile with which it is least work; ``None`` if it is not."""
+        outputs, inputs = self.weight.shape[:2]
+        images = self.image.nbytes + self.output.nbytes
+        pixels = self.output.batch * self.output.height * self.output.width
+        work: dict[int | None, float] = {
+            None: _work(9 * pixels * inputs * outputs, self.weight.nbytes + images)
+        }
+        for tile in TILES:
+            count, through = tiles(self.output, tile), places(tile)
+            moved = 4 * through * (2 * count * (inputs + outputs) + inputs * outputs)
+            work[tile] = _work(through * count * inputs * outputs, moved + images)
+        return min(work, key=lambda tile: work[tile])
+
+
+def _work(multiplications: int, nbytes: int) -> float:
+    return 2 * multiplications + _FLOPS_PER_BYTE * nbytes
+
+
+@relax.expr_functor.mutator
+class _Rewriter(relax.PyExprMutator):  # type: ignore[misc]
+    def __init__(self, mod: Any) -> None:
+        super().__init__(mod)
+        self.count = 0
+
+    def visit_call_(self, call: Any) -> Any:
+        visited = self.visit_expr_post_order(call)
+        if not is_call(call, "relax.nn.conv2d"):
+            return visited
+        found = _Convolution.of(call, *visited.args)
+        tile = None if found is None else found.best_tile()
+        if found is None or tile is None:
+            return visited
+        self.count += 1
+        emit, count = self.builder_.emit, tiles(found.output, tile)
+        kernel = input_transform(found.image, found.output, found.padding, tile)
+        shape = places(tile), count, found.image.channels
+        transformed = emit(self._called(kernel, WINOGRAD + "_input", visited.args[0], shape))
+        weight = constant_of(transformed_weights(found.weight, tile))
+        products = emit(relax.op.matmul(transformed, weight))
+        kernel = output_transform(found.output, tile)
+        return self._called(kernel, WINOGRAD + "_output", products, found.output.shape)
+
+    def _called(self, kernel: Any, name: str, argument: Any, shape: tuple[int, ...]) -> Any:
+        function = self.builder_.add_func(kernel, name)
+        return relax.call_tir(function, [argument], relax.TensorType(shape, "float32"))

@@ -1,0 +1,312 @@
+"""The kernels of Winograd's algorithm: what it does before and after its matrix products.
+
+Each is written with its schedule: tiles in parallel, channels in vectors, everything else a straight
+line, in which what two sums share is computed once. There is nothing in them to tune.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from costlib.tvm_compat import tirx, tvm
+
+_TAPS = 3
+_POINTS = {
+    2: [Fraction(0), Fraction(1), Fraction(-1)],
+    4: [Fraction(0), *(sign * Fraction(n, 7 - n) for n in (3, 4) for sign in (1, -1))],
+}
+"""Where the polynomials are evaluated, besides at infinity, by tile; chosen for small errors.
+
+With 3/4 and 4/3 sums of float32 are twice as exact as with the usual 1 and 2 (as Barabasz et al.
+found, arXiv:1803.10986).
+"""
+
+TILES = tuple(_POINTS)
+"""Outputs of a tile in each direction."""
+
+OUTPUT = "winograd_output"
+"""Name of the block that writes the result."""
+
+_FUSED_WITH_WHAT_FOLLOWS = 4
+"""TVM's kOutEWiseFusable, which convolutions are, too."""
+
+_LANES = (16, 8)
+"""Channels of a step, the first that divides them all."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """A tensor of images with channels last, or in blocks.
+
+    Attributes
+    ----------
+    batch, height, width, channels
+        Its logical extents.
+    block
+        Channels of a block, ``None`` with channels last.
+    """
+
+    batch: int
+    height: int
+    width: int
+    channels: int
+    block: int | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How it is stored."""
+        if self.block is None:
+            return self.batch, self.height, self.width, self.channels
+        return self.batch, self.channels // self.block, self.height, self.width, self.block
+
+    @property
+    def nbytes(self) -> int:
+        """Its size as float32."""
+        return 4 * self.batch * self.height * self.width * self.channels
+
+    def place(self, image: Any, y: Any, x: Any, channel: Any) -> list[Any]:
+        """Return the indices of a number."""
+        if self.block is None:
+            return [image, y, x, channel]
+        chunk, inner = tirx.indexdiv(channel, self.block), tirx.indexmod(channel, self.block)
+        return [image, chunk, y, x, inner]
+
+
+def places(tile: int) -> int:
+    """Return of how many numbers of input a tile is made, which is the number of its products."""
+    return (tile + _TAPS - 1) ** 2
+
+
+def tiles(output: Image, tile: int) -> int:
+    """Return how many tiles an output consists of."""
+    return output.batch * -(-output.height // tile) * -(-output.width // tile)
+
+
+def transformed_weights(weight: np.ndarray, tile: int) -> np.ndarray:
+    """Transform float32 `O x I x 3 x 3` to `places x I x O`."""
+    before, _, _ = _matrices(tile)
+    found = np.einsum("ak,oikl,bl->abio", before, weight.astype("float64"), before, optimize=True)
+    return np.ascontiguousarray(found.reshape(places(tile), *found.shape[2:]).astype(weight.dtype))
+
+
+def input_transform(image: Image, output: Image, padding: tuple[int, int], tile: int) -> Any:
+    """Return the function that transforms an image to `places x tiles x channels`.
+
+    Parameters
+    ----------
+    image, output
+        What the convolution reads and writes.
+    padding
+        Zeros above and left of the image.
+    tile
+        Outputs of a tile in each direction.
+    """
+    _, matrix, _ = _matrices(tile)
+    size = len(matrix)
+    x = _buffer("x", image.shape)
+    v = _buffer("v", (places(tile), tiles(output, tile), image.channels))
+
+    def body(index: Any, channel: Any) -> list[Any]:
+        line = _Line()
+        number, top, left = _corner(index, output, tile)
+        rows = [top - padding[0] + i for i in range(size)]
+        columns = [left - padding[1] + j for j in range(size)]
+
+        def read(y: Any, x_: Any) -> Any:
+            inside = tirx.all(y >= 0, y < image.height, x_ >= 0, x_ < image.width)
+            y, x_ = (
+                tirx.max(tirx.min(at, extent - 1), 0)
+                for at, extent in ((y, image.height), (x_, image.width))
+            )
+            load = tirx.BufferLoad(x, image.place(number, y, x_, channel))
+            return line.named(tirx.Select(inside, load, tirx.const(0.0, "float32")))
+
+        values = line.transformed(matrix, [[read(y, x_) for x_ in columns] for y in rows])
+        stores = [
+            tirx.BufferStore(v, values[i][j], [i * size + j, index, channel])
+            for i in range(size)
+            for j in range(size)
+        ]
+        return [*line.statements, *stores]
+
+    return _function(x, v, tiles(output, tile), image.channels, body, "winograd_input")
+
+
+def output_transform(output: Image, tile: int) -> Any:
+    """Return the function that makes an image of products, `places x tiles x channels`."""
+    _, _, matrix = _matrices(tile)
+    size = len(matrix[0])
+    m = _buffer("m", (places(tile), tiles(output, tile), output.channels))
+    y = _buffer("y", output.shape)
+
+    def body(index: Any, channel: Any) -> list[Any]:
+        line = _Line()
+        number, top, left = _corner(index, output, tile)
+        read = [
+            [line.named(tirx.BufferLoad(m, [i * size + j, index, channel])) for j in range(size)]
+            for i in range(size)
+        ]
+        values = line.transformed(matrix, read)
+        statements = line.statements
+        for i in range(tile):
+            for j in range(tile):
+                place = output.place(number, top + i, left + j, channel)
+                store = tirx.BufferStore(y, values[i][j], place)
+                inside = []
+                if output.height % tile:
+                    inside.append(top + i < output.height)
+                if output.width % tile:
+                    inside.append(left + j < output.width)
+                statements.append(
+                    tirx.IfThenElse(tirx.all(*inside), store, None) if inside else store
+                )
+        return statements
+
+    function = _function(m, y, tiles(output, tile), output.channels, body, OUTPUT)
+    return function.with_attr("op_pattern", _FUSED_WITH_WHAT_FOLLOWS)
+
+
+class _Line:
+    """A straight line of statements that name what they compute."""
+
+    def __init__(self) -> None:
+        self.statements: list[Any] = []
+
+    def named(self, value: Any) -> Any:
+        variable = tirx.Var("t", "float32")
+        self.statements.append(tirx.Bind(variable, value))
+        return variable
+
+    def transformed(self, matrix: np.ndarray, values: Sequence[Sequence[Any]]) -> list[list[Any]]:
+        """Return `matrix @ values @ matrix.T`."""
+        columns = [self._product(matrix, column) for column in zip(*values, strict=True)]
+        return [self._product(matrix, row) for row in zip(*columns, strict=True)]
+
+    def _product(self, matrix: np.ndarray, values: Sequence[Any]) -> list[Any]:
+        """Return `matrix @ values`; rows that differ in some signs share their two halves."""
+        found: dict[int, Any] = {}
+        for i, row in enumerate(matrix):
+            if i in found:
+                continue
+            found[i] = None
+            for j in range(i + 1, len(matrix)):
+                same = np.where(matrix[j] == row, row, 0.0)
+                if j not in found and same.any() and (matrix[j] == same - (row - same)).all():
+                    one, other = (self.named(_sum(part, values)) for part in (same, row - same))
+                    found[i], found[j] = self.named(one + other), self.named(one - other)
+                    break
+            else:
+                found[i] = self.named(_sum(row, values))
+        return [found[i] for i in range(len(matrix))]
+
+
+def _sum(factors: np.ndarray, values: Sequence[Any]) -> Any:
+    terms = [
+        value if factor == 1 else value * tirx.const(float(factor), "float32")
+        for factor, value in zip(factors, values, strict=True)
+        if factor
+    ]
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total
+
+
+def _corner(index: Any, output: Image, tile: int) -> tuple[Any, Any, Any]:
+    """Return the image, row and column of a tile's first output."""
+    down, across = -(-output.height // tile), -(-output.width // tile)
+    return (
+        tirx.indexdiv(index, down * across),
+        tirx.indexmod(tirx.indexdiv(index, across), down) * tile,
+        tirx.indexmod(index, across) * tile,
+    )
+
+
+def whole(buffer: Any) -> Any:
+    """Return all of a buffer as a region."""
+    zero = tirx.const(0, "int64")
+    return tirx.BufferRegion(
+        buffer, [tvm.ir.Range.from_min_extent(zero, n) for n in buffer.ty.shape]
+    )
+
+
+def _buffer(name: str, shape: Sequence[int]) -> Any:
+    extents = [tirx.const(n, "int64") for n in shape]
+    return tirx.decl_buffer(extents, "float32", name, layout=None)
+
+
+def _function(
+    source: Any,
+    target: Any,
+    count: int,
+    channels: int,
+    body: Callable[[Any, Any], list[Any]],
+    name: str,
+) -> Any:
+    """Return a function that runs a body for each tile and channel."""
+    lanes = next(n for n in _LANES if channels % n == 0)
+    extents, zero = [count, channels // lanes, lanes], tirx.const(0, "int64")
+    kinds = [tirx.ForKind.PARALLEL, tirx.ForKind.SERIAL, tirx.ForKind.VECTORIZED]
+    loops = [tirx.Var(loop, "int64") for loop in ("p", "c", "lane")]
+    axes = [
+        tirx.IterVar(
+            (zero, tirx.const(extent, "int64")),
+            tirx.Var(f"v{loop.name}", "int64"),
+            tirx.IterVar.DataPar,
+        )
+        for loop, extent in zip(loops, extents, strict=True)
+    ]
+    index, chunk, lane = (axis.var for axis in axes)
+    statements = tirx.SeqStmt(body(index, chunk * lanes + lane))
+    by_hand = {"schedule_rule": "None"}
+    block = tvm.s_tir.SBlock(
+        axes, [whole(source)], [whole(target)], name, statements, annotations=by_hand
+    )
+    nest = tvm.s_tir.SBlockRealize(loops, True, block)
+    for loop, extent, kind in zip(loops[::-1], extents[::-1], kinds[::-1], strict=True):
+        nest = tirx.For(loop, zero, tirx.const(extent, "int64"), kind, nest)
+    root = tvm.s_tir.SBlock([], [], [], "root", nest)
+    function = tirx.PrimFunc([source, target], tvm.s_tir.SBlockRealize([], True, root))
+    return function.with_attr("tirx.noalias", True)
+
+
+def _matrices(tile: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return Cook and Toom's matrices for weights, input and output, made of the points.
+
+    float64 `n x 3`, `n x n` and `tile x n`: a convolution of a tile with three weights is
+    `output @ ((weights @ w) * (input @ x))`.
+    """
+    points = _POINTS[tile]
+    count = len(points) + 1
+
+    def without(left_out: int | None) -> list[Fraction]:
+        """Multiply the polynomials `x - point` of all points but one."""
+        product = [Fraction(1)]
+        for number, point in enumerate(points):
+            if number != left_out:
+                shifted, scaled = [Fraction(0), *product], [*(point * c for c in product), 0]
+                product = [a - b for a, b in zip(shifted, scaled, strict=True)]
+        return product
+
+    def powers(point: Fraction, upto: int) -> list[Fraction]:
+        return [point**i for i in range(upto)]
+
+    weights, inputs = [], []
+    for number, point in enumerate(points):
+        polynomial = without(number)
+        at_point = sum(c * point**i for i, c in enumerate(polynomial))
+        weights.append([power / at_point for power in powers(point, _TAPS)])
+        inputs.append([*polynomial, Fraction(0)])
+    weights.append([Fraction(0), Fraction(0), Fraction(1)])
+    inputs.append(without(None))
+    outputs = [[*column] for column in zip(*(powers(point, tile) for point in points), strict=True)]
+    for i, row in enumerate(outputs):
+        row.append(Fraction(int(i == tile - 1)))
+    assert len(inputs) == count
+    found = (np.array([[float(c) for c in row] for row in m]) for m in (weights, inputs, outputs))
+    return next(found), next(found), next(found)
