@@ -28,7 +28,7 @@ from costlib.workloads.winograd_kernels import (
 
 WINOGRAD = "winograd"
 
-_BLOCKED = re.compile(r"NCHW(\d+)c")
+_BLOCKS = re.compile(r"NCHW(\d+)c OIHW\1i\1o")
 
 _LANES = 8
 """Channels come in multiples of it."""
@@ -68,29 +68,27 @@ class _Convolution:
     @classmethod
     def of(cls, call: Any, data: Any, weight: Any) -> Self | None:
         """Read a call whose arguments are visited."""
-        attrs, (shape, dtype), (out_shape, out_dtype) = (
-            call.attrs,
-            static_type(data),
-            static_type(call),
+        attrs = call.attrs
+        layout, out_layout, kernel_layout = (
+            str(attrs[f"{of}_layout"]) for of in ("data", "out", "kernel")
         )
-        layouts = [str(attrs[n]) for n in ("data_layout", "out_layout", "kernel_layout")]
+        (shape, dtype), (out_shape, out_dtype) = static_type(data), static_type(call)
         if (
             not isinstance(weight, tvm.ir.GenericConst)
-            or None in (shape, out_shape)
+            or shape is None
+            or out_shape is None
             or {dtype, out_dtype, static_type(weight)[1]} != {"float32"}
-            or layouts[1] not in ("", layouts[0])
+            or out_layout not in ("", layout)
             or int(attrs.groups) > 1
             or any(int(n) != 1 for n in (*attrs.strides, *attrs.dilation))
         ):
             return None
         kernel = np.asarray(weight.value.numpy())
-        if layouts[::2] == ["NHWC", "OHWI"]:
+        if (layout, kernel_layout) == ("NHWC", "OHWI"):
             kernel = kernel.transpose(0, 3, 1, 2)
             images = [Image(*extents) for extents in (shape, out_shape)]
-        elif (blocked := _BLOCKED.fullmatch(layouts[0])) is not None:
-            block = int(blocked.group(1))
-            if layouts[2] != f"OIHW{block}i{block}o":
-                return None
+        elif (blocks := _BLOCKS.fullmatch(f"{layout} {kernel_layout}")) is not None:
+            block = int(blocks[1])
             outputs, inputs, down, across, _, _ = kernel.shape
             kernel = kernel.transpose(0, 5, 1, 4, 2, 3)
             kernel = kernel.reshape(outputs * block, inputs * block, down, across)
