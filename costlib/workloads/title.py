@@ -11,7 +11,7 @@ _ID_LENGTH = 6
 _WINDOWED = re.compile(r"(conv|avg_pool|max_pool)(\d)d")
 _HEAVY = re.compile(
     r"(conv\dd_transpose|conv\dd|avg_pool\dd|max_pool\dd|batch_matmul|matmul|layer_norm|group_norm"
-    r"|instance_norm|rms_norm|log_softmax|softmax)(?=_|\d*$)"
+    r"|instance_norm|rms_norm|log_softmax|softmax|winograd_input|winograd_output)(?=_|\d*$)"
 )
 """Operators that a fused one is named after, wherever they stand in its name."""
 

@@ -13,7 +13,7 @@ from tvm.s_tir.schedule import ScheduleError
 
 from costlib.tvm_compat import nodes, tirx, tvm
 from costlib.tvm_compat.rewriting import BLOCK, Rewriter
-from costlib.workloads.winograd_kernels import OUTPUT, whole
+from costlib.workloads.winograd_kernels import OUTPUT, root, whole
 
 
 @tvm.transform.module_pass(opt_level=0)  # type: ignore[untyped-decorator]
@@ -45,9 +45,7 @@ def _joined(function: Any) -> Any:
     (made,) = _block(first).writes
     if not _is_elementwise(after, made.source):
         return function
-    nest = _Stores(made.source, after).visit(first)
-    root = tvm.s_tir.SBlock([], [], [], "root", nest)
-    return function.with_body(tvm.s_tir.SBlockRealize([], True, root))
+    return function.with_body(root(_Stores(made.source, after).visit(first)))
 
 
 def _block(nest: Any) -> Any:

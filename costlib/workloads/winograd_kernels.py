@@ -35,6 +35,9 @@ TILES = tuple(_POINTS)
 OUTPUT = "winograd_output"
 """Name of the block that writes the result."""
 
+BY_HAND = {"schedule_rule": "None"}
+"""Annotations of blocks that MetaSchedule's rules are to leave alone."""
+
 _FUSED_WITH_WHAT_FOLLOWS = 4
 """TVM's kOutEWiseFusable, which convolutions are, too."""
 
@@ -262,16 +265,20 @@ def _function(
         for extent, variable in zip(extents, (index, chunk, lane), strict=True)
     ]
     statements = tirx.SeqStmt(body(index, chunk * lanes + lane))
-    by_hand = {"schedule_rule": "None"}
     block = tvm.s_tir.SBlock(
-        axes, [whole(source)], [whole(target)], name, statements, annotations=by_hand
+        axes, [whole(source)], [whole(target)], name, statements, annotations=BY_HAND
     )
     nest = tvm.s_tir.SBlockRealize(loops, True, block)
     for loop, extent, kind in zip(loops[::-1], extents[::-1], kinds[::-1], strict=True):
         nest = tirx.For(loop, zero, extent, kind, nest)
-    root = tvm.s_tir.SBlock([], [], [], "root", nest)
-    function = tirx.PrimFunc([source, target], tvm.s_tir.SBlockRealize([], True, root))
+    function = tirx.PrimFunc([source, target], root(nest))
     return function.with_attr("tirx.noalias", True)
+
+
+def root(nest: Any) -> Any:
+    """Return the body of a function that consists of loops with a schedule."""
+    block = tvm.s_tir.SBlock([], [], [], "root", nest, annotations=BY_HAND)
+    return tvm.s_tir.SBlockRealize([], True, block)
 
 
 def _matrices(tile: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
