@@ -56,7 +56,7 @@ def tune(
         bool,
         typer.Option(
             "--layouts",
-            help="Try convolutions in NHWC and in blocks, too, and keep what is fastest.",
+            help="Try convolutions in NHWC, in blocks and by Winograd, too; keep what is fastest.",
         ),
     ] = False,
     against: Annotated[

@@ -21,8 +21,9 @@ class TuneConfig(FrozenStrict):
     min_gain
         Stop when another batch is expected to lower the objective by less than this share.
     layouts
-        Tune each network with convolutions in NHWC and in blocks of channels as well, and compile
-        whichever turns out fastest; most of the trials go to that one.
+        Tune each network with convolutions in NHWC and in blocks of channels as well, with and
+        without Winograd's algorithm, and compile whichever turns out fastest; most of the trials go
+        to that one.
     memory
         A folder that keeps the best programs of all runs that are given it; they are priors of the
         next.

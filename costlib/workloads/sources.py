@@ -47,7 +47,8 @@ def load_network(
         - the path of an ONNX model (``.onnx``), a saved ``torch.export`` program (``.pt2``),
           or a Relax module as TVMScript (``.py``) or TVM JSON (``.json``);
         - any of these with ``+nhwc`` appended, the same with channels last, or with ``+nchw8c``,
-          in blocks of 8 channels;
+          in blocks of 8 channels; and these with ``+winograd``, see
+          :mod:`costlib.workloads.winograd`;
         - a Relax ``IRModule``, an ``onnx.ModelProto``, a ``torch.export.ExportedProgram``, a
           ``torch.nn.Module`` (which needs ``inputs`` or ``example_inputs``), or a
           :class:`Network`, which is returned as it is.
