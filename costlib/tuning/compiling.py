@@ -19,7 +19,9 @@ from costlib.tuning.networks import NetworkSet
 from costlib.tuning.originals import Original, faults_of
 from costlib.tuning.profile import note_profile
 from costlib.tuning.result import NetworkResult
+from costlib.workloads import prepare_network
 from costlib.workloads.task import Task
+from costlib.workloads.variants import in_float
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +70,12 @@ class Compiler:
             self._report(f"comparing {network.name} with its original")
             library = self._measurer.server.folder / f"untuned-network-{number}.so"
             CompiledNetwork.build(self._networks.prepared[number], self._hardware).save(library)
-            original = Original(network, library, self._measurer)
+            rounded = None
+            if network.weights is not None:
+                rounded = self._measurer.server.folder / f"rounded-network-{number}.so"
+                module = prepare_network(in_float(network), self._hardware)
+                CompiledNetwork.build(module, self._hardware).save(rounded)
+            original = Original(network, library, self._measurer, rounded)
             self._originals[number] = original
             if original.faults and not allow_different:
                 raise DifferentNetworkError(

@@ -121,7 +121,11 @@ def tune(
         loaded = _load(bundle, hardware)
         progress.report("importing the network" if len(sources) == 1 else "importing the networks")
         networks = NetworkSet.load(
-            sources, hardware, try_layouts=config.layouts, example_inputs=example_inputs
+            sources,
+            hardware,
+            try_layouts=config.layouts,
+            weights=config.weights,
+            example_inputs=example_inputs,
         )
         names = [network.name for network in networks.networks]
         session = Session(folder, names, hardware, seed, resume=resume)

@@ -9,7 +9,6 @@ in and goes out keeps its layout. Both may be followed by ``+winograd``, see
 from __future__ import annotations
 
 import functools
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -22,9 +21,6 @@ from costlib.workloads.transposed import without_transposed_convolutions
 from costlib.workloads.winograd import WINOGRAD, by_winograd
 
 CHANNELS_LAST = "nhwc"
-SUFFIX = re.compile(rf"\+(nhwc|nchw[1-9]\d*c|{WINOGRAD})$")
-"""What is appended to a network's name to mean a layout, or Winograd's algorithm."""
-
 _CONV2D = "relax.nn.conv2d"
 
 
