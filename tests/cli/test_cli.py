@@ -264,6 +264,7 @@ BAD = {
         ("tune", "matmul 8 8 8", "--objective", "best", "--out", "x"),
         "no objective is called 'best'",
     ),
+    "unknown weights": (("tune", "matmul 8 8 8", "--weights", "int3", "--out", "x"), "choose int8"),
     "zero programs": (("collect", "matmul 8 8 8", "--out", "x", "--programs", "0"), "at least 1"),
     "unknown processor": (("hardware", "--mcpu", "pentium9"), "pentium9"),
     "too many cores": (("hardware", "--cores", "4096"), "4096"),
