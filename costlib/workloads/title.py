@@ -11,7 +11,8 @@ _ID_LENGTH = 6
 _WINDOWED = re.compile(r"(conv|avg_pool|max_pool)(\d)d")
 _HEAVY = re.compile(
     r"(conv\dd_transpose|conv\dd|avg_pool\dd|max_pool\dd|batch_matmul|matmul|layer_norm|group_norm"
-    r"|instance_norm|rms_norm|log_softmax|softmax|winograd_input|winograd_output)(?=_|\d*$)"
+    r"|instance_norm|rms_norm|log_softmax|softmax|winograd_input|winograd_output"
+    r"|layout_transform)(?=_|\d*$)"
 )
 """Operators that a fused one is named after, wherever they stand in its name."""
 
@@ -53,7 +54,7 @@ def operator_kind(name: str, arguments: Sequence[Argument]) -> str:
 
 def _parts(name: str) -> tuple[str, list[str]]:
     """The operator that a fused one is named after, and the others, in order."""
-    plain = name.removeprefix("fused_").replace("tir_", "")
+    plain = name.removeprefix("fused_").replace("tir_", "").replace("te_layout", "layout")
     heavy = _HEAVY.search(plain)
     if heavy is None or (heavy.start() and plain[heavy.start() - 1] != "_"):
         operator, _, rest = plain.partition("_")

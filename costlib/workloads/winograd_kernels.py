@@ -42,7 +42,7 @@ _FUSED_WITH_WHAT_FOLLOWS = 4
 """TVM's kOutEWiseFusable, which convolutions are, too."""
 
 _LANES = (16, 8)
-"""Channels of a step, the first that divides them all."""
+"""Channels of a step, the first that divides them all; with blocks, a block."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def input_transform(image: Image, output: Image, padding: tuple[int, int], tile:
         ]
         return [*line.statements, *stores]
 
-    return _function(x, v, tiles(output, tile), image.channels, body, "winograd_input")
+    return _function(x, v, tiles(output, tile), image, body, "winograd_input")
 
 
 def output_transform(output: Image, tile: int) -> Any:
@@ -173,7 +173,7 @@ def output_transform(output: Image, tile: int) -> Any:
                 )
         return statements
 
-    function = _function(m, y, tiles(output, tile), output.channels, body, OUTPUT)
+    function = _function(m, y, tiles(output, tile), output, body, OUTPUT)
     return function.with_attr("op_pattern", _FUSED_WITH_WHAT_FOLLOWS)
 
 
@@ -250,13 +250,13 @@ def _function(
     source: Any,
     target: Any,
     count: int,
-    channels: int,
+    image: Image,
     body: Callable[[Any, Any], list[Any]],
     name: str,
 ) -> Any:
-    """Return a function that runs a body for each tile and channel."""
-    lanes = next(n for n in _LANES if channels % n == 0)
-    zero, *extents = (tirx.const(n, "int64") for n in (0, count, channels // lanes, lanes))
+    """Return a function that runs a body for each tile and channel of an image."""
+    lanes = image.block or next(n for n in _LANES if image.channels % n == 0)
+    zero, *extents = (tirx.const(n, "int64") for n in (0, count, image.channels // lanes, lanes))
     kinds = [tirx.ForKind.PARALLEL, tirx.ForKind.SERIAL, tirx.ForKind.VECTORIZED]
     loops = [tirx.Var(loop, "int64") for loop in ("p", "c", "lane")]
     index, chunk, lane = (tirx.Var(f"v{loop.name}", "int64") for loop in loops)
