@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,14 @@ from costlib.arrays import Integers
 from costlib.errors import UnsupportedModelError
 from costlib.hardware import Hardware
 from costlib.search.tasks.scheduler import fastest_versions
+from costlib.tuning.mixing import slower_by_winograd
 from costlib.workloads import Network, load_network, prepare_network
 from costlib.workloads.extraction import tasks_of
 from costlib.workloads.layout import CHANNELS_LAST, best_block, has_channels_first, in_layout
 from costlib.workloads.small_weights import WeightFormat
 from costlib.workloads.task import Task
 from costlib.workloads.variants import with_weights
-from costlib.workloads.winograd import WINOGRAD
+from costlib.workloads.winograd import WINOGRAD, by_winograd
 
 _log = logging.getLogger(__name__)
 
@@ -95,6 +96,48 @@ class NetworkSet:
         """Return of each source the version that is fastest with these latencies of the tasks."""
         called_s = self.calls * np.where(self.calls > 0, np.array(latency_s), 0)
         return [int(i) for i in fastest_versions(called_s.sum(1), np.array(self.source_of))]
+
+    def mixed(self, latency_s: Sequence[float], hardware: Hardware) -> NetworkSet:
+        """Add versions in which what takes longer by Winograd's algorithm is not computed so.
+
+        Parameters
+        ----------
+        latency_s
+            Seconds of each task, by which that is decided.
+        hardware
+            What to prepare them for.
+        """
+        found = self
+        numbers = {network.name: number for number, network in enumerate(self.networks)}
+        for network in self.networks:
+            plain = numbers.get(network.name.removesuffix(f"+{WINOGRAD}"))
+            if network.name.endswith(WINOGRAD) and plain is not None:
+                found = found._mixed(plain, network.name, latency_s, hardware)
+        return found
+
+    def _mixed(
+        self, plain: int, name: str, latency_s: Sequence[float], hardware: Hardware
+    ) -> NetworkSet:
+        mod = self.networks[plain].mod
+        kinds = by_winograd(mod)[1]
+        slower = slower_by_winograd(kinds, self.tasks, latency_s)
+        if not slower or slower == kinds:
+            return self
+        network = replace(
+            self.networks[plain], name=f"{name} (mixed)", mod=by_winograd(mod, slower)[0]
+        )
+        prepared = prepare_network(network, hardware)
+        weights = {task.workload_id: task.weight for task in tasks_of(prepared, hardware.target)}
+        if not weights.keys() <= {task.workload_id for task in self.tasks}:
+            return self
+        row = np.array([weights.get(task.workload_id, 0) for task in self.tasks], "int64")
+        return replace(
+            self,
+            networks=[*self.networks, network],
+            prepared=[*self.prepared, prepared],
+            source_of=[*self.source_of, self.source_of[plain]],
+            calls=np.vstack([self.calls, row]),
+        )
 
     def calls_of(self, task: int) -> dict[str, int]:
         """Return how often each network calls a task."""

@@ -185,7 +185,7 @@ def tune(
             search_s=progress.state.search_s,
             measure_s=progress.state.measure_s,
             stopped=stopped,
-            tasks=tuple(_task_results(networks, progress.state, before_s, left)),
+            tasks=tuple(_task_results(compiler.networks, progress.state, before_s, left)),
             curve=tuple(progress.state.curve),
             expected_gain=expected_gain,
         )

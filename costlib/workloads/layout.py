@@ -42,8 +42,8 @@ def in_layout(network: Network, layout: str) -> Network:
     """
     name = f"{network.name}+{layout}"
     if layout == WINOGRAD:
-        changed = by_winograd(network.mod)
-        if changed is None:
+        changed, kinds = by_winograd(network.mod)
+        if not kinds:
             raise UnsupportedModelError(
                 f"{name}: no 3 x 3 convolution in it has channels last or in blocks, a stride of 1 "
                 f"and less work by Winograd's algorithm; name a layout first: +nhwc+{WINOGRAD}"

@@ -9,14 +9,16 @@ Weights are transformed ahead of time.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from costlib.tvm_compat import relax, tvm
 from costlib.workloads.folding import constant_of, fold_constants, is_call, static_type
 from costlib.workloads.winograd_kernels import (
+    OUTPUT,
     TILES,
     Image,
     input_transform,
@@ -27,6 +29,7 @@ from costlib.workloads.winograd_kernels import (
 )
 
 WINOGRAD = "winograd"
+"""What is appended to a network's name."""
 
 _BLOCKS = re.compile(r"NCHW(\d+)c OIHW\1i\1o")
 
@@ -37,23 +40,55 @@ _FLOPS_PER_BYTE = 6.0
 """What tuned products compute while a byte is brought from memory that no core has for itself."""
 
 
-def by_winograd(mod: Any) -> Any | None:
+class Kind(NamedTuple):
+    """A kind of convolution, by the shapes of what it and its way by Winograd read and write.
+
+    Attributes
+    ----------
+    image, weight, output
+        What the convolution reads and writes.
+    transformed, multiplied, products
+        The transformed image, the transformed weights, and their product.
+    """
+
+    image: tuple[int, ...]
+    weight: tuple[int, ...]
+    output: tuple[int, ...]
+    transformed: tuple[int, ...]
+    multiplied: tuple[int, ...]
+    products: tuple[int, ...]
+
+
+def by_winograd(mod: Any, leave: Collection[Kind] = ()) -> tuple[Any, frozenset[Kind]]:
     """Compute 3 x 3 convolutions of a Relax module by Winograd where that is less work.
 
     It takes those with channels last or in blocks, a stride of 1, one group and constant weights;
-    the others stay as they are. ``None`` if there is none.
+    the others stay as they are.
+
+    Parameters
+    ----------
+    mod
+        The module, parameters bound as constants.
+    leave
+        Kinds that stay as they are.
+
+    Returns
+    -------
+    mod, kinds
+        The module, and the kinds of those that it took.
     """
     transform = relax.transform
     clean = [transform.CanonicalizeBindings(), transform.DeadCodeElimination()]
     with tvm.transform.PassContext(opt_level=3):
         mod = tvm.transform.Sequential([transform.FoldConstant(), *clean])(fold_constants(mod))
-    count = 0
+    kinds: set[Kind] = set()
     for name, function in mod.functions.items():
         if isinstance(function, relax.Function):
-            rewriter = _Rewriter(mod)
+            rewriter = _Rewriter(mod, leave)
             rewriter.builder_.update_func(name, rewriter.visit_expr(function))
-            mod, count = rewriter.builder_.get(), count + rewriter.count
-    return mod if count else None
+            mod = rewriter.builder_.get()
+            kinds |= rewriter.kinds
+    return mod, frozenset(kinds)
 
 
 @dataclass(frozen=True)
@@ -104,6 +139,19 @@ class _Convolution:
         top, left = (int(n) for n in attrs.padding[:2])
         return cls(image, output, (top, left), kernel)
 
+    def kind(self, tile: int, weight: Any) -> Kind:
+        """Return what kind it is, with a tile and its weight as it is stored."""
+        outputs, inputs = self.weight.shape[:2]
+        through, count = places(tile), tiles(self.output, tile)
+        return Kind(
+            image=self.image.shape,
+            weight=static_type(weight)[0] or (),
+            output=self.output.shape,
+            transformed=(through, count, inputs),
+            multiplied=(through, inputs, outputs),
+            products=(through, count, outputs),
+        )
+
     def best_tile(self) -> int | None:
         """Return the tile with which it is least work; ``None`` if it is not."""
         outputs, inputs = self.weight.shape[:2]
@@ -125,9 +173,9 @@ def _work(multiplications: int, nbytes: int) -> float:
 
 @relax.expr_functor.mutator
 class _Rewriter(relax.PyExprMutator):  # type: ignore[misc]
-    def __init__(self, mod: Any) -> None:
+    def __init__(self, mod: Any, leave: Collection[Kind]) -> None:
         super().__init__(mod)
-        self.count = 0
+        self.leave, self.kinds = leave, set[Kind]()
 
     def visit_call_(self, call: Any) -> Any:
         visited = self.visit_expr_post_order(call)
@@ -137,15 +185,18 @@ class _Rewriter(relax.PyExprMutator):  # type: ignore[misc]
         tile = None if found is None else found.best_tile()
         if found is None or tile is None:
             return visited
-        self.count += 1
-        emit, count = self.builder_.emit, tiles(found.output, tile)
+        kind = found.kind(tile, call.args[1])
+        if kind in self.leave:
+            return visited
+        self.kinds.add(kind)
+        emit = self.builder_.emit
         kernel = input_transform(found.image, found.output, found.padding, tile)
-        shape = places(tile), count, found.image.channels
-        transformed = emit(self._called(kernel, WINOGRAD + "_input", visited.args[0], shape))
+        called = self._called(kernel, WINOGRAD + "_input", visited.args[0], kind.transformed)
+        transformed = emit(called)
         weight = constant_of(transformed_weights(found.weight, tile))
         products = emit(relax.op.matmul(transformed, weight))
         kernel = output_transform(found.output, tile)
-        return self._called(kernel, WINOGRAD + "_output", products, found.output.shape)
+        return self._called(kernel, OUTPUT, products, kind.output)
 
     def _called(self, kernel: Any, name: str, argument: Any, shape: tuple[int, ...]) -> Any:
         function = self.builder_.add_func(kernel, name)

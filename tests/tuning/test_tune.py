@@ -214,7 +214,7 @@ def test_weights_in_few_bits_are_held_against_rounded_ones(
     assert network.network == "dense 1 64 128 bias=1+int4"
     assert network.original == "the network with rounded weights"
     assert network.rounding_error is not None
-    assert network.max_abs_error < 1e-5 < 1e-3 < network.rounding_error
+    assert 0 <= network.max_abs_error < 1e-2 * network.rounding_error
     library = CompiledNetwork.load(network.library)
     inputs = load_network("dense 1 64 128 bias=1").random_inputs(0)
     assert library(*inputs).shape == (1, 64)
