@@ -17,7 +17,7 @@ from costlib.tuning.compiled import CompiledNetwork
 from costlib.tuning.database import only
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.originals import Original, faults_of
-from costlib.tuning.profile import note_profile
+from costlib.tuning.profile import forget_profile, note_profile
 from costlib.tuning.result import NetworkResult
 from costlib.workloads.task import Task
 
@@ -82,7 +82,7 @@ class Compiler:
         """Compile the fastest version of each network and compare it with what it was before.
 
         That is: with the network as it was given, untuned, and with its original. Where its time
-        goes is noted, if it runs on this machine.
+        goes is noted, if it runs on this machine; what was noted of older libraries is removed.
 
         Parameters
         ----------
@@ -106,6 +106,7 @@ class Compiler:
         """
         results: list[NetworkResult] = []
         wrong: set[str] = set()
+        forget_profile(out)
         sources = len(set(self._networks.source_of))
         for number in self._networks.fastest(latency_s):
             given = self._networks.given(number)
