@@ -17,7 +17,7 @@ from costlib.tuning.compiled import CompiledNetwork
 from costlib.tuning.database import only
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.originals import Original, faults_of
-from costlib.tuning.profile import note_profile
+from costlib.tuning.profile import forget_profile, note_profile
 from costlib.tuning.result import NetworkResult
 from costlib.workloads import prepare_network
 from costlib.workloads.task import Task
@@ -94,7 +94,7 @@ class Compiler:
         """Compile the fastest version of each network and compare it with what it was before.
 
         That is: with the network as it was given, untuned, and with its original. Where its time
-        goes is noted, if it runs on this machine.
+        goes is noted, if it runs on this machine; what was noted of older libraries is removed.
 
         Parameters
         ----------
@@ -118,6 +118,7 @@ class Compiler:
         """
         results: list[NetworkResult] = []
         wrong: set[str] = set()
+        forget_profile(out)
         self._report("choosing between the versions")
         self.networks = self.networks.mixed(latency_s, self._hardware)
         sources = len(set(self.networks.source_of))

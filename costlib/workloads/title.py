@@ -47,6 +47,14 @@ def task_title(name: str, arguments: Sequence[Argument], workload_id: str) -> st
     return f"{' + '.join([text, *others])} · {short_id(workload_id)}"
 
 
+def fused_title(name: str, arguments: Sequence[Argument]) -> str:
+    """Return what tasks of several shapes have in common, e.g. ``"dense + add + relu"``.
+
+    Parameters are those of :func:`task_title`.
+    """
+    return " + ".join([operator_kind(name, arguments), *_parts(name)[1]])
+
+
 def operator_kind(name: str, arguments: Sequence[Argument]) -> str:
     """Return what people call a task's operator, e.g. ``"depthwise_conv2d"``."""
     return _kind(_parts(name)[0], [tuple(shape) for _, shape in arguments])
