@@ -61,6 +61,24 @@ def overlapping(candidates: Iterable[WorkloadKey], excluded: Iterable[WorkloadKe
     return {k.workload_id for k in candidates if k.workload_id in ids or k[1:] in likes}
 
 
+def dealt(keys: Iterable[WorkloadKey], count: int, seed: int = 0) -> dict[str, int]:
+    """Deal workloads into so many folds of about the same size, nearly equal ones into the same.
+
+    Returns
+    -------
+    dict
+        The fold of each workload, from 0, by its id; fewer folds if there is not enough.
+    """
+    alike: dict[str, list[str]] = {}
+    for key in keys:
+        alike.setdefault(content_id(seed, key.name, key.shapes), []).append(key.workload_id)
+    return {
+        workload_id: number % count
+        for number, (_, ids) in enumerate(sorted(alike.items()))
+        for workload_id in ids
+    }
+
+
 class Side(NamedTuple):
     """The records of some tasks on some hardwares."""
 

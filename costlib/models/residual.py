@@ -160,6 +160,25 @@ class _Correction:
         return np.asarray((values * known).sum(1))
 
 
+def shared_worth(scores: Floats, latency_s: Floats, leaves: Integers, groups: Integers) -> Floats:
+    """Return what leaves are worth in any task, beyond what the scores know of `n` programs.
+
+    Parameters
+    ----------
+    scores, latency_s, groups
+        `n` each: a model's scores, seconds, and the index of the task.
+    leaves
+        int64 `n x t`: the leaf of each of the model's trees.
+
+    Returns
+    -------
+    ndarray
+        float64 `t x leaves`; what holds in one task alone is left out.
+    """
+    left = _unexplained(scores, -np.log(latency_s), groups)
+    return _worth(left, leaves, groups)[0]
+
+
 def _unexplained(scores: Floats, throughput: Floats, groups: Integers) -> Floats:
     """Return what scores leave of the throughput's logarithm, scaled to their spread in a task."""
     scores, throughput = centred(scores, groups), centred(throughput, groups)
