@@ -31,12 +31,49 @@ Trained on {data.programs} programs of {data.tasks} tasks (dataset `{data.datase
 
 {hardware}
 
-Judged on {len(data.held_out)} tasks that it was not trained on:
-
+{_judged(manifest)}
 {_figures(manifest.metrics)}
 Scores rank programs of one task on one hardware; they are not latencies. On hardware that is
 not listed, expect the ranking to be worse.
 """
+
+
+def _judged(manifest: Manifest) -> str:
+    """Say what it was judged on, and what it was before if it was fine-tuned."""
+    tuning = manifest.metrics.get("fine_tuned")
+    if tuning is None:
+        return f"Judged on {len(manifest.trained_on.held_out)} tasks that it was not trained on:\n"
+    titles = {"model": "cost model", "draft": "model of schedules"}
+    rows = [
+        [title, figure, *(_with_interval(one[when], figure) for when in ("before", "after")),
+         _kept(one)]
+        for part, title in titles.items()
+        if (one := tuning[part]) is not None
+        for figure in ("top1", "top5")
+    ]  # fmt: skip
+    columns = ["model", "metric", "before", "after", "kept"]
+    judged = tuning["model"]["before"]["tasks"]
+    how = (
+        "that it did not learn from"
+        if tuning["judged"] == "apart"
+        else "in turn, each by a model that did not learn from it"
+    )
+    return f"""Fine-tuned from `{tuning["bundle"]}` (revision `{tuning["revision"]}`)
+with {tuning["programs"]} programs of {tuning["tasks"]} tasks (dataset `{tuning["dataset"]}`)
+of {", ".join(f"`{one}`" for one in tuning["hardware"])}. Each model is kept as it was unless it
+got better. Judged on {judged} tasks of that hardware, {how}:
+
+{_table(columns, rows)}
+What it is now:
+"""
+
+
+def _kept(one: dict[str, Any]) -> str:
+    return f"{one['kept']}: {one['way']}" if one["kept"] == "fine-tuned" else str(one["kept"])
+
+
+def _with_interval(metrics: dict[str, Any], name: str) -> str:
+    return f"{_text(metrics[name])} ({_text(metrics[f'{name}_interval'])})"
 
 
 def _figures(metrics: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ from costlib.arrays import Bools, Floats, Integers
 from costlib.features.batch import select
 from costlib.frozen import FrozenStrict
 from costlib.models.base import CostModel
-from costlib.models.fine_tuning import fine_tuned_versions
+from costlib.models.fine_tuning import FineTuning
 from costlib.training.batches import TrainingData
 from costlib.training.metrics import Metrics, evaluate_scores
 
@@ -100,7 +100,7 @@ def fine_tune_model(
         is_apart = np.array([w in apart for w, _ in data.tasks])[data.groups]
         learnt, judged = _rows(data, ~is_apart), _rows(data, is_apart)
         way = _chosen_way(model, learnt, number[~is_apart], seed)
-    tuned = None if way is None else _taught(model, way, learnt, seed)
+    tuned = None if way is None else _teaching(model, learnt, seed).model(way)
     if apart is not None and tuned is not None:
         scores = tuned.predict(judged.batch)
     original = model.predict(judged.batch)
@@ -134,9 +134,9 @@ def _chosen_way(model: CostModel, data: TrainingData, folds: Integers, seed: int
     original = model.predict(data.batch)
     scores: dict[str, Floats] = {}
     for held, learnt in _splits(data, folds):
-        for way, tuned in _versions(model, _rows(data, learnt), seed):
-            found = scores.setdefault(way, original.copy())
-            found[held] = tuned.predict(select(data.batch, held))
+        teaching = _teaching(model, _rows(data, learnt), seed)
+        for way, found in teaching.predict(select(data.batch, held)).items():
+            scores.setdefault(way, original.copy())[held] = found
     quality = {way: _quality(found, data) for way, found in scores.items()}
     best = max(quality, key=quality.__getitem__, default=None)
     return best if best is not None and quality[best] > _quality(original, data) else None
@@ -148,7 +148,8 @@ def _out_of_fold(model: CostModel, data: TrainingData, folds: Integers, seed: in
     for held, learnt in _splits(data, folds):
         part = _rows(data, learnt)
         if (way := _chosen_way(model, part, folds[learnt], seed)) is not None:
-            scores[held] = _taught(model, way, part, seed).predict(select(data.batch, held))
+            teaching = _teaching(model, part, seed)
+            scores[held] = teaching.predict(select(data.batch, held))[way]
     return scores
 
 
@@ -160,12 +161,8 @@ def _splits(data: TrainingData, folds: Integers) -> Iterator[tuple[Bools, Bools]
             yield ~learnt, learnt
 
 
-def _taught(model: CostModel, way: str, data: TrainingData, seed: int) -> CostModel:
-    return next(tuned for name, tuned in _versions(model, data, seed) if name == way)
-
-
-def _versions(model: CostModel, data: TrainingData, seed: int) -> Iterator[tuple[str, CostModel]]:
-    return fine_tuned_versions(model, data.batch, data.labels, data.groups, seed=seed)
+def _teaching(model: CostModel, data: TrainingData, seed: int) -> FineTuning:
+    return FineTuning(model, data.batch, data.labels, data.groups, seed=seed)
 
 
 def _quality(scores: Floats, data: TrainingData) -> float:

@@ -110,7 +110,7 @@ def sides_of(
     elif share is not None or len(learnt) >= _MANY_TASKS:
         split = split_by_task(dataset, share or _SHARE_APART, seed)
         learnt, judged = learnt & split.train.workload_ids, learnt & split.test.workload_ids
-    if len(learnt) < (2 if judged is None else 1) or judged == set():
+    if len(learnt) < (2 if judged is None else 1) or (judged is not None and not judged):
         raise DatasetError(
             f"{dataset.path} has too few measured tasks: {len(learnt)} to learn from and "
             f"{len(judged or ())} kept apart; fine-tuning needs at least two, one to learn from "
