@@ -10,6 +10,7 @@ import typer
 
 from costlib import __version__
 from costlib.cli import cache, dataset
+from costlib.cli.adapt import adapt
 from costlib.cli.check import check
 from costlib.cli.collect import collect, refine
 from costlib.cli.dashboard import dashboard
@@ -41,7 +42,7 @@ app = typer.Typer(
 app.add_typer(dataset.app, name="dataset")
 app.add_typer(cache.app, name="cache")
 for command in (
-    doctor, hardware, tasks, check, collect, serve, import_, export, train, evaluate, models,
+    doctor, hardware, tasks, check, collect, serve, import_, export, train, adapt, evaluate, models,
     publish, generate, refine, tune, profile, report, dashboard,
 ):  # fmt: skip
     app.command(command.__name__.strip("_"))(command)

@@ -43,6 +43,11 @@ class WorkloadKey(NamedTuple):
         without = [shape[1:] if shape[:1] == batch else shape for shape in listed]
         return cls(workload_id, name, tuple(without))
 
+    @property
+    def likeness(self) -> str:
+        """The same for nearly equal workloads, and for no others."""
+        return content_id(self.name, self.shapes)
+
 
 def workload_keys(workloads: pl.LazyFrame) -> list[WorkloadKey]:
     """Return the keys of rows of :data:`costlib.schema.WORKLOADS`."""

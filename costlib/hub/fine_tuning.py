@@ -88,7 +88,7 @@ def fine_tune(
     seed: int = 0,
     generator_epochs: int | None = None,
     command: str | None = None,
-    metrics: Mapping[str, Any] | None = None,
+    notes: Callable[[FineTuning], Mapping[str, Any]] | None = None,
     replace: bool = False,
     on_progress: Progress = None,
 ) -> Bundle:
@@ -115,8 +115,8 @@ def fine_tune(
         Train the bundle's generator further, for so many epochs.
     command
         What is noted as the command that makes the bundle again, if not ``costlib train``.
-    metrics
-        To be noted beside those of the models.
+    notes
+        Says what to note beside the metrics of the models, when it is known how they compare.
     replace
         Let the bundle take the place of another one at ``out``, in one step at the end.
     on_progress
@@ -199,7 +199,7 @@ def fine_tune(
         ),
         metrics=_metrics(model, draft, before.metrics)
         | {KEY: tuning.model_dump(mode="json")}
-        | dict(metrics or {}),
+        | dict(notes(tuning) if notes else {}),
         replace=replace,
     )
     shutil.rmtree(_checkpoints(out), ignore_errors=True)

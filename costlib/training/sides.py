@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import polars as pl
+
 from costlib.data.dataset import Dataset
 from costlib.data.splits import dealt, split_by_task, workload_keys
 from costlib.errors import DatasetError, InputError
 from costlib.models.base import View
+from costlib.schema import Status
 from costlib.training.batches import (
     Chosen,
     Progress,
@@ -121,8 +124,8 @@ def sides_of(
 
 
 def _measured(dataset: Dataset, hardware: Chosen) -> frozenset[str]:
-    rows = measured_rows(dataset, hardware).select("workload_id").unique().collect()
-    return frozenset(rows["workload_id"])
+    ran = measured_rows(dataset, hardware).filter(pl.col("status") == str(Status.OK))
+    return frozenset(ran.select("workload_id").unique().collect()["workload_id"])
 
 
 def _held_out_hardware(dataset: Dataset, hardware: Chosen) -> set[str]:
