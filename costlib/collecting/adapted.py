@@ -19,6 +19,9 @@ from costlib.training.metrics import Metrics, evaluate_scores
 KEY = "adapted"
 """Where a manifest's metrics have :class:`Adapted`."""
 
+_FEW_APART = 8
+"""With fewer tasks to judge on, figures say little."""
+
 _UNSTEADY = 0.25
 """From which share of doubtful measurements on the figures are called unsure."""
 
@@ -67,15 +70,16 @@ class Adapted(FrozenStrict):
 
     @property
     def doubt(self) -> str:
-        """Say in a line why the figures are not sure; nothing if the machine was steady."""
-        if self.machine is None or self.machine.doubtful < _UNSTEADY:
-            return ""
-        return (
-            f"the machine was not steady: {100 * self.machine.doubtful:.0f} % of the measurements "
-            "fell into slow moments, the worst tenth was "
-            f"{self.machine.slow_down:.2f} times slower or more; the figures "
-            "are not sure, adapt again when nothing else runs"
-        )
+        """Say in a line why the figures are not sure; nothing if they are."""
+        reasons = []
+        if self.apart < _FEW_APART:
+            reasons.append(f"only {self.apart} tasks could be judged on, more minutes bring more")
+        if self.machine is not None and self.machine.doubtful >= _UNSTEADY:
+            reasons.append(
+                f"the machine was busy or changed its speed in {100 * self.machine.doubtful:.0f} % "
+                f"of the measurements ({self.machine.slow_down:.2f} times slower in the worst tenth)"
+            )
+        return "the figures are not sure: " + "; ".join(reasons) if reasons else ""
 
 
 def adapted_of(bundle: Bundle) -> Adapted | None:

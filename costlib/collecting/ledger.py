@@ -6,8 +6,8 @@ dataset of their own.
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from pydantic import ValidationError
@@ -93,7 +93,7 @@ class Ledger:
 
     def __init__(self, folder: Path, start: Bundle, hardware_id: str, seed: int) -> None:
         self._folder = folder
-        self._began = time.monotonic()
+        self._began = monotonic()
         settings = {"bundle": start.fingerprint, "hardware": hardware_id, "seed": seed}
         self.state = self._read() or Adaptation.model_validate(settings)
         self._before_s = self.state.spent_s
@@ -108,7 +108,7 @@ class Ledger:
     @property
     def spent_s(self) -> float:
         """Seconds spent by all calls until now."""
-        return self._before_s + time.monotonic() - self._began
+        return self._before_s + monotonic() - self._began
 
     @property
     def apart(self) -> frozenset[str]:

@@ -30,12 +30,11 @@ from costlib.workloads.task import Task
 if TYPE_CHECKING:
     from costlib.measure.fleet import Fleet
 
-TASKS = 5
+TASKS = 4
 """Of a chunk, the one kept apart among them."""
 
-_PROGRAMS = 16
-_PROGRAMS_APART = 24
-"""Of each task that is learnt from, and that is kept apart."""
+PROGRAMS = 16
+"""Of each task."""
 
 _TEACHING = Mix(evolved=0.5, mutated=0, uncertain=0.25)
 """What may win, what the models are uncertain of, and what neither would have chosen."""
@@ -94,16 +93,16 @@ class Lessons:
         ``bundle`` chooses the programs to learn from.
         """
         tasks = self._tasks_at_work()
-        for some, mix, chosen_by, programs in (
-            (tasks[:1], _JUDGING, self._start, _PROGRAMS_APART),
-            (tasks[1:], _TEACHING, bundle, _PROGRAMS),
+        for some, mix, chosen_by in (
+            (tasks[:1], _JUDGING, self._start),
+            (tasks[1:], _TEACHING, bundle),
         ):
             left_s = until_s - self._ledger.spent_s
             if some and left_s > 0:
                 collect(
                     some,
                     self.dataset.path,
-                    programs_per_task=programs,
+                    programs_per_task=PROGRAMS,
                     hardware=self._hardware,
                     seed=self._seed,
                     mix=mix,
