@@ -77,7 +77,7 @@ class Adapted(FrozenStrict):
         if self.machine is not None and self.machine.doubtful >= _UNSTEADY:
             reasons.append(
                 f"the machine was busy or changed its speed in {100 * self.machine.doubtful:.0f} % "
-                f"of the measurements ({self.machine.slow_down:.2f} times slower in the worst tenth)"
+                f"of the measurements (the worst tenth: {self.machine.slow_down:.2f} times slower)"
             )
         return "the figures are not sure: " + "; ".join(reasons) if reasons else ""
 

@@ -63,9 +63,24 @@ with {tuning["programs"]} programs of {tuning["tasks"]} tasks (dataset `{tuning[
 of {", ".join(f"`{one}`" for one in tuning["hardware"])}. Each model is kept as it was unless it
 got better. Judged on {judged} tasks of that hardware, {how}:
 
-{_table(columns, rows)}
+{_table(columns, rows)}{_curve(manifest.metrics)}
 What it is now:
 """
+
+
+def _curve(metrics: dict[str, Any]) -> str:
+    """Quality by minutes, if it was adapted to a machine."""
+    adapted = metrics.get("adapted")
+    if adapted is None:
+        return ""
+    columns = ["minutes", "programs", "tasks", "top1", "top5", "draft top1", "draft top5"]
+    rows = [
+        [f"{point['minutes']:.1f}", point["programs"], point["tasks"],
+         *(point[part] and point[part][figure] for part in ("model", "draft")
+           for figure in ("top1", "top5"))]
+        for point in adapted["curve"]
+    ]  # fmt: skip
+    return f"\nQuality by minutes of measuring and teaching:\n\n{_table(columns, rows)}"
 
 
 def _kept(one: dict[str, Any]) -> str:
