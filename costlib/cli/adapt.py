@@ -77,13 +77,15 @@ def adapt(
     assert adapted is not None
     if as_json:
         values = fine_tuned_values(bundle) | adapted.model_dump(mode="json")
-        print_json(values | {"data": str(data_of(out)), "doubt": adapted.doubt})
+        print_json(values | {"data": str(data_of(out))})
         return
     _print_curve(adapted)
     print_fine_tuned(bundle, as_json=False)
 
 
 def _print_curve(adapted: Adapted) -> None:
+    from costlib.report.units import counted
+
     def figures(point: CurvePoint) -> list[str]:
         return [
             _text(metrics, name)
@@ -96,7 +98,8 @@ def _print_curve(adapted: Adapted) -> None:
         for point in adapted.curve
     ]
     columns = [">minutes", ">programs", ">tasks", ">top1", ">top5", ">draft top1", ">draft top5"]
-    print_table(f"quality by minutes, on {adapted.apart} tasks kept apart", columns, rows)
+    tasks = counted(adapted.apart, "task")
+    print_table(f"quality by minutes, on {tasks} kept apart", columns, rows)
 
 
 def _text(metrics: Metrics | None, name: str) -> str:

@@ -31,6 +31,7 @@ def fine_tuned_values(bundle: Bundle) -> dict[str, Any]:
 def print_fine_tuned(bundle: Bundle, as_json: bool) -> None:
     """Print the models before and after, and which were kept."""
     from costlib.hub.fine_tuning import fine_tuning_of
+    from costlib.report.units import counted
 
     if as_json:
         print_json(fine_tuned_values(bundle))
@@ -46,12 +47,11 @@ def print_fine_tuned(bundle: Bundle, as_json: bool) -> None:
     ]
     columns = ["model", "metric", ">before", ">after", "kept"]
     print_table(f"{bundle.path}, from {tuning.bundle}", columns, rows)
-    judged = tuning.model.before
     how = "not learnt from" if tuning.judged == "apart" else "each by a model that had not seen it"
     typer.echo(
-        f"judged on {judged.tasks} tasks, {how}, of {', '.join(tuning.hardware)}; learnt from "
-        f"{tuning.programs} programs of {tuning.tasks} tasks; {tuning.priors} programs joined "
-        "the prior bank"
+        f"judged on {counted(tuning.model.before.tasks, 'task')}, {how}, of "
+        f"{', '.join(tuning.hardware)}; learnt from {counted(tuning.programs, 'program')} of "
+        f"{counted(tuning.tasks, 'task')}; {counted(tuning.priors, 'program')} joined the prior bank"
     )
 
 

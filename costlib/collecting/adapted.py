@@ -59,6 +59,8 @@ class Adapted(FrozenStrict):
         Quality by minutes.
     machine
         How steady the machine was.
+    doubt
+        A line that says why the figures are not sure; empty if they are.
     """
 
     minutes: float
@@ -67,19 +69,7 @@ class Adapted(FrozenStrict):
     apart: int
     curve: tuple[CurvePoint, ...]
     machine: Steadiness | None
-
-    @property
-    def doubt(self) -> str:
-        """Say in a line why the figures are not sure; nothing if they are."""
-        reasons = []
-        if self.apart < _FEW_APART:
-            reasons.append(f"only {self.apart} tasks could be judged on, more minutes bring more")
-        if self.machine is not None and self.machine.doubtful >= _UNSTEADY:
-            reasons.append(
-                f"the machine was busy or changed its speed in {100 * self.machine.doubtful:.0f} % "
-                f"of the measurements (the worst tenth: {self.machine.slow_down:.2f} times slower)"
-            )
-        return "the figures are not sure: " + "; ".join(reasons) if reasons else ""
+    doubt: str
 
 
 def adapted_of(bundle: Bundle) -> Adapted | None:
@@ -131,14 +121,31 @@ def summed_up(
     )
     rows = dataset.scan().filter(pl.col("hardware") == hardware_id).collect()
     reference = dataset.canary(hardware_id)
+    machine = None if reference is None else steadiness(canary_ratios(rows, reference))
+    apart = tuning.model.before.tasks
     return Adapted(
         minutes=minutes,
         programs=rows["program_id"].n_unique(),
         tasks=rows["workload_id"].n_unique(),
-        apart=tuning.model.before.tasks,
+        apart=apart,
         curve=(first, *earlier, last),
-        machine=None if reference is None else steadiness(canary_ratios(rows, reference)),
+        machine=machine,
+        doubt=doubt_of(apart, machine),
     )
+
+
+def doubt_of(apart: int, machine: Steadiness | None) -> str:
+    """Say in a line why figures are not sure, by the tasks judged on and the machine's state."""
+    reasons = []
+    if apart < _FEW_APART:
+        tasks = "one task" if apart == 1 else f"{apart} tasks"
+        reasons.append(f"only {tasks} could be judged on, more minutes bring more")
+    if machine is not None and machine.doubtful >= _UNSTEADY:
+        reasons.append(
+            f"the machine was busy or changed its speed in {100 * machine.doubtful:.0f} % "
+            f"of the measurements (the worst tenth: {machine.slow_down:.2f} times slower)"
+        )
+    return "the figures are not sure: " + "; ".join(reasons) if reasons else ""
 
 
 def _judge(models: Iterable[CostModel], dataset: Dataset, apart: frozenset[str]) -> list[Metrics]:

@@ -130,13 +130,15 @@ class Lessons:
 
     def _drawn(self, chunk: int) -> list[Task]:
         known = {key.likeness for key in workload_keys(self.dataset.scan("workloads"))}
-        known |= held_out_likeness()
+        known |= held_out_likeness() | set(self._start.manifest.trained_on.trained)
         tasks: list[Task] = []
         seed = int(content_id("lessons", self._seed, chunk)[:8], 16)
         for task in invented_tasks(_MOST_DRAWN, self._hardware, (), seed):
             shapes = [shape for _, shape in task.arguments]
             likeness = WorkloadKey.of(task.workload_id, task.name, shapes).likeness
-            if likeness in known or task.flops > _MOST_FLOPS or not DesignSpace(task).is_tunable:
+            if not known.isdisjoint({likeness, task.workload_id}) or task.flops > _MOST_FLOPS:
+                continue
+            if not DesignSpace(task).is_tunable:
                 continue
             known.add(likeness)
             tasks.append(task)

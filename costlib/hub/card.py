@@ -80,7 +80,8 @@ def _curve(metrics: dict[str, Any]) -> str:
            for figure in ("top1", "top5"))]
         for point in adapted["curve"]
     ]  # fmt: skip
-    return f"\nQuality by minutes of measuring and teaching:\n\n{_table(columns, rows)}"
+    doubt = adapted["doubt"] and f"\n{adapted['doubt'].capitalize()}.\n"
+    return f"\nQuality by minutes of measuring and teaching:\n\n{_table(columns, rows)}{doubt}"
 
 
 def _kept(one: dict[str, Any]) -> str:
