@@ -51,7 +51,8 @@ def print_fine_tuned(bundle: Bundle, as_json: bool) -> None:
     typer.echo(
         f"judged on {counted(tuning.model.before.tasks, 'task')}, {how}, of "
         f"{', '.join(tuning.hardware)}; learnt from {counted(tuning.programs, 'program')} of "
-        f"{counted(tuning.tasks, 'task')}; {counted(tuning.priors, 'program')} joined the prior bank"
+        f"{counted(tuning.tasks, 'task')}; {counted(tuning.priors, 'program')} joined the prior "
+        "bank"
     )
 
 

@@ -30,9 +30,6 @@ _SHARES = (0.5, 1.0, 2.0)
 _TREES = (10, 30, 100, 300)
 """How many trees may be added."""
 
-_GENTLE = {"num_leaves": 15, "learning_rate": 0.03}
-"""Of trees that are added: the data is less than the model was trained on."""
-
 
 class FineTuning:
     """What comes of each way to teach a model some programs.
@@ -103,7 +100,7 @@ class FineTuning:
     def _grown(self) -> lgb.Booster:
         assert self._model is not None
         columns, relevance, sizes = self._model.ranking_data(*self._learnt)
-        parameters = self._model.parameters(self._seed) | {"force_row_wise": True} | _GENTLE
+        parameters = self._model.parameters(self._seed) | {"force_row_wise": True}
         data = lgb.Dataset(columns, relevance, group=sizes)
         what = f"{self._model.kind}, more of them"
         return grow(what, parameters, data, _TREES[-1], init_model=self._model.booster)

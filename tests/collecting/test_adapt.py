@@ -31,6 +31,7 @@ from costlib.hub.evaluate import evaluate
 from costlib.hub.fine_tuning import fine_tuning_of
 from costlib.hub.manifest import MANIFEST
 from costlib.hub.remote import publish
+from costlib.models import fine_tuning
 from costlib.testing.simulated import SimulatedDevice, analytic
 from costlib.workloads import Task, extract_tasks
 from tools.maintenance.held_out_likeness import held_out_likeness as found_in_the_zoo
@@ -62,6 +63,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         yield from (tasks[start:] + tasks[:start])[:count]
 
     monkeypatch.setattr(lessons, "invented_tasks", drawn)
+    monkeypatch.setattr(fine_tuning, "_TREES", (10,))
 
 
 @pytest.fixture
@@ -191,7 +193,7 @@ def test_too_little_time_loses_nothing(
     assert len(measured(out)) == PROGRAMS
     tuned = adapt(out, minutes=1, bundle=bundle, hardware=hardware)
     assert adapted(tuned).programs > PROGRAMS
-    assert "only one task could be judged on" in adapted(tuned).doubt
+    assert "only 2 tasks could be judged on" in adapted(tuned).doubt
 
 
 @pytest.mark.usefixtures("at_random")
@@ -248,7 +250,7 @@ def test_real_programs_by_the_command(
     assert [p for p in verify(Dataset.open(data_of(out))) if "canary" not in p.what] == []
     monkeypatch.setattr("sys.argv", [*command, "--out", str(out)])
     assert run_command() == 0
-    assert "quality by minutes, on 1 task kept apart" in capsys.readouterr().out
+    assert "quality by minutes, on 2 tasks kept apart" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("at_random")
