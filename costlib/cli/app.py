@@ -9,20 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from costlib import __version__
-from costlib.cli import cache, dataset
-from costlib.cli.adapt import adapt
-from costlib.cli.check import check
-from costlib.cli.collect import collect, refine
-from costlib.cli.dashboard import dashboard
-from costlib.cli.generate import generate
-from costlib.cli.logs import export, import_
-from costlib.cli.machine import doctor, hardware, serve
-from costlib.cli.models import models, publish
-from costlib.cli.profile import profile
-from costlib.cli.report import report
-from costlib.cli.tasks import tasks
-from costlib.cli.train import evaluate, train
-from costlib.cli.tune import tune
+from costlib.cli.commands import Commands
 from costlib.errors import CostlibError, DatasetError, InputError, StorageError
 from costlib.tuning.interrupt import ended_like_ctrl_c
 
@@ -33,19 +20,13 @@ _log = logging.getLogger("costlib")
 
 app = typer.Typer(
     name="costlib",
+    cls=Commands,
     help="Tune tensor programs for Apache TVM with pretrained cost models.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(dataset.app, name="dataset")
-app.add_typer(cache.app, name="cache")
-for command in (
-    doctor, hardware, tasks, check, collect, serve, import_, export, train, adapt, evaluate, models,
-    publish, generate, refine, tune, profile, report, dashboard,
-):  # fmt: skip
-    app.command(command.__name__.strip("_"))(command)
 
 
 def _print_version(wanted: bool) -> None:
@@ -124,10 +105,9 @@ def run() -> int:
 
 
 def _explain(error: Any) -> int:
-    """Say in a line what is wrong with the arguments; without any, the error is the help."""
+    """Say in a line what is wrong with the arguments; without any, help is shown already."""
     message = error.format_message()
-    if "\n" in message:
-        typer.echo(message)
+    if not message:
         return int(error.exit_code)
     command = error.ctx.command_path if error.ctx else "costlib"
     message = message[:1].lower() + message[1:].rstrip(".")

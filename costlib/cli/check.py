@@ -61,6 +61,7 @@ def _unsupported(source: str, reason: str) -> dict[str, Any]:
         "inputs": None,
         "unsupported_operators": [],
         "tasks": [],
+        "rounding_error": None,
     }
 
 
@@ -82,5 +83,7 @@ def _print(found: dict[str, Any]) -> None:
     if found["status"] == "right":
         note = f" ({found['reason']})" if found["reason"] else ""
         typer.echo(f"{line}{note}; {count} tasks to tune")
+        if (error := found["rounding_error"]) is not None:
+            typer.echo(f"rounding its weights changes outputs by up to {error:.2e}")
     else:
         typer.echo(f"{line}: {found['reason']}")

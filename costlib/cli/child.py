@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import gc
+import json
 import os
 import resource
 import select
@@ -25,6 +26,9 @@ _IMPORT_SECS = 1800
 
 _NO_MEMORY = 3
 """Exit code of a child that could not have more."""
+
+_REFUSED = 4
+"""Exit code of a child whose work raised an error of costlib, which it hands over."""
 
 _MEMORY_SHARE = 0.9
 """Of the machine's memory, for what the child maps."""
@@ -67,6 +71,11 @@ def in_child(work: Callable[[], str], most_secs: float) -> tuple[str | None, str
     -------
     text, death
         What ``work`` returned, or ``None`` and how the child died.
+
+    Raises
+    ------
+    CostlibError
+        ``work`` raised one: this has its message and its exit code.
     """
     reader, writer = os.pipe()
     sys.stdout.flush()
@@ -86,6 +95,10 @@ def in_child(work: Callable[[], str], most_secs: float) -> tuple[str | None, str
         return None, f"TVM or PyTorch crashed over it ({name})"
     if os.WEXITSTATUS(status) == _NO_MEMORY:
         return None, "it takes more memory than this machine has"
+    if os.WEXITSTATUS(status) == _REFUSED:
+        refusal = CostlibError()
+        refusal.args, refusal.exit_code = json.loads(text)
+        raise refusal
     if os.WEXITSTATUS(status):
         return None, text.decode() or "it ended the process that looked at it"
     return text.decode(), ""
@@ -100,18 +113,25 @@ def _be_the_child(work: Callable[[], str], writer: int) -> None:
         faulthandler.disable()
         gc.disable()  # It would look at all of PyTorch again and again; the child ends soon.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # TVM prints where it crashed.
-        text = work().encode()
-        while text:
-            text = text[os.write(writer, text) :]
+        _write(writer, work())
         code = 0
     except KeyboardInterrupt:
         code = 130
     except MemoryError:
         code = _NO_MEMORY
+    except CostlibError as error:
+        _write(writer, json.dumps([[str(error)], error.exit_code]))
+        code = _REFUSED
     except Exception as error:
-        os.write(writer, f"{type(error).__name__}: {quoted(error)}".encode(errors="replace"))
+        _write(writer, f"{type(error).__name__}: {quoted(error)}")
     finally:
         os._exit(code)
+
+
+def _write(writer: int, text: str) -> None:
+    content = text.encode(errors="replace")
+    while content:
+        content = content[os.write(writer, content) :]
 
 
 def _read(reader: int, end: float) -> tuple[bytes, bool]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from typing import Annotated, Any
 
 import typer
 
 from costlib.cli.options import Cores, Mcpu, Target, chosen_hardware
 from costlib.cli.output import Json, print_json, print_table
+from costlib.errors import UnsupportedModelError
+
+_MOST_SECS = 1800
 
 Source = Annotated[
     str | None,
@@ -33,18 +37,35 @@ def tasks(
     if source is None:
         _list_sources(as_json)
         return
-    from costlib.cli.child import survive_import
-
-    survive_import([source])
-    from costlib.workloads import extract_tasks
-
-    found = extract_tasks(source, chosen_hardware(target, mcpu, cores))
+    found = _extracted(source, target, mcpu, cores)
     if as_json:
-        keys = ("workload_id", "name", "title", "weight", "flops", "arguments")
-        print_json([{key: getattr(task, key) for key in keys} for task in found])
+        print_json(found)
         return
-    rows = [(t.title, t.weight, f"{t.flops / 1e6:.2f}", t.workload_id) for t in found]
+    rows = [
+        (task["title"], task["weight"], f"{task['flops'] / 1e6:.2f}", task["workload_id"])
+        for task in found
+    ]
     print_table(f"tasks of {source}", ["task", ">calls", ">MFLOP", "workload_id"], rows)
+
+
+def _extracted(
+    source: str, target: str, mcpu: str | None, cores: int | None
+) -> list[dict[str, Any]]:
+    """Let a child import the network: TVM or PyTorch may die of it."""
+    from costlib.cli.child import in_child
+
+    def work() -> str:
+        from costlib.workloads import extract_tasks
+
+        keys = ("workload_id", "name", "title", "weight", "flops", "arguments")
+        found = extract_tasks(source, chosen_hardware(target, mcpu, cores))
+        return json.dumps([{key: getattr(task, key) for key in keys} for task in found])
+
+    text, death = in_child(work, _MOST_SECS)
+    if text is None:
+        raise UnsupportedModelError(f"{source}: {death}")
+    found: list[dict[str, Any]] = json.loads(text)
+    return found
 
 
 def _list_sources(as_json: bool) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from costlib.search.tasks.scheduler import Objective
     from costlib.tuning.progress import TuneProgress
     from costlib.tuning.result import TuneResult
+    from costlib.workloads.small_weights import WeightFormat
 
 
 def tune(
@@ -56,9 +57,12 @@ def tune(
         bool,
         typer.Option(
             "--layouts",
-            help="Try convolutions in NHWC and in blocks, too, and keep what is fastest.",
+            help="Try convolutions in NHWC, in blocks and by Winograd, too; keep what is fastest.",
         ),
     ] = False,
+    weights: Annotated[
+        str | None, typer.Option(help="Keep the weights of products in `int8` or `int4`.")
+    ] = None,
     against: Annotated[
         list[str] | None,
         typer.Option(
@@ -107,6 +111,7 @@ def tune(
         required_s=tuple(ms / 1e3 for ms in required_ms or ()),
         min_gain=min_gain,
         layouts=layouts,
+        weights=_weights(weights),
         memory=memory,
         allow_different=allow_different,
         against=tuple(engines),
@@ -203,6 +208,7 @@ def _print_result(result: TuneResult, picture: Path) -> None:
         ]
         lines += [
             (f"largest difference from {network.original}", f"{network.max_abs_error:.2e}"),
+            *_rounding(network.rounding_error),
             ("largest output", f"{network.max_abs_output:.2e}"),
             ("compiled network", network.library),
         ]
@@ -214,3 +220,15 @@ def _print_result(result: TuneResult, picture: Path) -> None:
         ("tuning curve", str(picture)),
     ]
     print_table("result", ["", ""], lines)
+
+
+def _weights(name: str | None) -> WeightFormat | None:
+    match name:
+        case None | "int8" | "int4":
+            return name
+        case _:
+            raise InputError(f"there are no weights '{name}'; choose int8 or int4")
+
+
+def _rounding(error: float | None) -> list[tuple[str, str]]:
+    return [] if error is None else [("difference that rounding weights makes", f"{error:.2e}")]

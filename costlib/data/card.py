@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from costlib.data.coverage import by_operator
 from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
 from costlib.data.parts import hardware_of
 from costlib.data.summary import summarize
@@ -75,7 +76,7 @@ def make_card(dataset: Dataset) -> str:
             ("status", "measurements", summary.measurements_by_status),
             ("origin", "measurements", summary.measurements_by_origin),
             ("network", "tasks", summary.tasks_by_network),
-            ("operator", "tasks", summary.tasks_by_operator),
+            ("operator", "tasks", dict(by_operator(dataset)["operator", "tasks"].iter_rows())),
         ],
         hardware=dataset.hardware(),
         tables=TABLES,

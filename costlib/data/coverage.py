@@ -6,20 +6,20 @@ import polars as pl
 
 from costlib.data.dataset import Dataset
 from costlib.schema import Status
+from costlib.workloads.title import fused_title
 
 
 def by_operator(dataset: Dataset) -> pl.DataFrame:
-    """Return one row for each fused operator, the one with most tasks first.
+    """Return one row for each fused operator as people call it, the one with most tasks first.
 
     It has ``operator``, ``tasks``, ``programs``, ``failed``, ``best_s`` and ``worst_s`` (the
     fastest and slowest latency of its tasks' best programs), ``median_ratio`` (the median of
     latencies as multiples of the best of their task).
     """
-    names = dataset.scan("workloads").select("workload_id", operator="name")
     best = pl.col("best_s")
     return (
         _with_best(dataset)
-        .join(names, on="workload_id")
+        .join(_operators(dataset), on="workload_id")
         .group_by("operator")
         .agg(
             tasks=pl.col("workload_id").n_unique(),
@@ -32,6 +32,17 @@ def by_operator(dataset: Dataset) -> pl.DataFrame:
         .sort(["tasks", "programs", "operator"], descending=[True, True, False])
         .collect()
     )
+
+
+def _operators(dataset: Dataset) -> pl.LazyFrame:
+    """Return ``workload_id`` and ``operator`` of each workload."""
+    rows = dataset.scan("workloads").select("workload_id", "name", "arguments").collect()
+    found = {
+        one: fused_title(name, [(argument["dtype"], argument["shape"]) for argument in arguments])
+        for one, name, arguments in rows.iter_rows()
+    }
+    schema = {"workload_id": pl.String, "operator": pl.String}
+    return pl.LazyFrame(list(found.items()), schema, orient="row")
 
 
 def by_hardware(dataset: Dataset) -> pl.DataFrame:

@@ -83,7 +83,7 @@ def coverage_figure(dataset: Dataset) -> Figure:
 
 def _draw_operators(axes: Axes, operators: pl.DataFrame) -> None:
     shown = operators.head(_MOST_OPERATORS)
-    labels = [_wrapped(name) for name in shown["operator"]]
+    labels = [textwrap.fill(name, _LABEL_LENGTH) for name in shown["operator"]]
     counts = shown["tasks"].to_list()
     if len(operators) > _MOST_OPERATORS:
         labels.append(f"{len(operators) - _MOST_OPERATORS} others")
@@ -91,11 +91,6 @@ def _draw_operators(axes: Axes, operators: pl.DataFrame) -> None:
     _draw_bars(axes, labels, counts)
     axes.margins(x=0.12, y=0.01)
     axes.set(title="tasks by operator", xlabel="tasks")
-
-
-def _wrapped(name: str) -> str:
-    """Break a long name behind an underscore."""
-    return textwrap.fill(name.replace("_", "_ "), _LABEL_LENGTH).replace("_ ", "_")
 
 
 def _draw_bars(axes: Axes, labels: list[str], counts: list[int], **style: Any) -> None:

@@ -40,6 +40,9 @@ _SIMPLEST = ("InlineConstantScalars", "ParallelizeVectorizeUnroll")
 
 _SCHEDULES_NOTHING = {"GetSBlock", "GetLoops", "GetConsumers", "GetProducers", "GetOutputBlocks"}
 
+_BY_HAND = '"schedule_rule": "None"'
+"""How TVM writes a block's annotation that no rule is to change it."""
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -146,7 +149,11 @@ def _attempt(task: Task, rules: Rules) -> Derivation:
     except Exception as error:
         raise _FailedError(f"a schedule rule of TVM fails on it ({_message(error)})") from None
     if all(step[0] in _SCHEDULES_NOTHING for trace in traces for step in trace):
-        return Derivation(rules, [], "there is nothing in it that TVM can schedule")
+        by_hand = _BY_HAND in task.mod.script(show_meta=False)
+        why = (
+            "it is scheduled by hand" if by_hand else "there is nothing in it that TVM can schedule"
+        )
+        return Derivation(rules, [], why)
     if task.target["kind"] == "llvm":
         _check_any_is_valid(task, context, traces)
     return Derivation(rules, traces)

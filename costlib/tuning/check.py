@@ -20,6 +20,7 @@ from costlib.workloads.agreement import (
     telling_inputs,
 )
 from costlib.workloads.extraction import tasks_of
+from costlib.workloads.variants import in_float
 
 Status = Literal["right", "different", "unsupported"]
 
@@ -52,6 +53,10 @@ class Check(Frozen):
         Names, as far as they are the reason.
     tasks
         What there is to tune.
+    rounding_error
+        Of a network whose weights are kept in few bits, the largest difference from its original
+        on these inputs; ``max_abs_error`` is that from the network in float32 with its weights
+        rounded.
     """
 
     network: str
@@ -62,6 +67,7 @@ class Check(Frozen):
     inputs: str | None = None
     unsupported_operators: tuple[str, ...] = ()
     tasks: tuple[CheckedTask, ...] = ()
+    rounding_error: float | None = None
 
 
 def check(
@@ -90,6 +96,10 @@ def check(
         network = load_network(source, inputs, example_inputs=example_inputs)
         prepared = prepare_network(network, hardware)
         machine = CompiledNetwork.build(prepared, hardware).machine
+        rounded = None
+        if network.weights is not None:
+            module = prepare_network(in_float(network), hardware)
+            rounded = CompiledNetwork.build(module, hardware).machine
     except UnsupportedModelError as error:
         name = source if isinstance(source, str) else type(source).__name__
         return Check(
@@ -102,11 +112,14 @@ def check(
         CheckedTask(name=task.name, workload_id=task.workload_id, calls=task.weight)
         for task in tasks_of(prepared, hardware.target)
     )
-    return compared(network, machine).model_copy(update={"tasks": tasks})
+    return compared(network, machine, rounded).model_copy(update={"tasks": tasks})
 
 
-def compared(network: Network, machine: Any) -> Check:
-    """Compare a compiled network with the original on inputs of several kinds."""
+def compared(network: Network, machine: Any, rounded: Any = None) -> Check:
+    """Compare a compiled network with the original on inputs of several kinds.
+
+    That is with the same in float32 with its weights rounded, if there is such a machine.
+    """
     if network.reference is None:
         run(machine, [*network.random_inputs(0), *network.state])
         return Check(network=network.name, status="right", reason="there is no original")
@@ -119,23 +132,33 @@ def compared(network: Network, machine: Any) -> Check:
             if first is None and not network.examples:
                 raise
             continue
+        rounding_error = None
+        if rounded is not None:
+            expected = run(rounded, [*arrays, *network.state])
+            rounding_error = _largest(expectation.compare(specs, expected))
+            expectation = Expectation(arrays, expected)
         actual = run(machine, [*arrays, *network.state])
         outputs = expectation.compare(specs, actual, nan_may_spread=name in MADE_UP)
-        errors = [output.max_abs_error for output in outputs if output.max_abs_error is not None]
         faults = [f"{output.name}: {output.fault}" for output in outputs if output.fault]
         found = Check(
             network=network.name,
             status="different" if faults else "right",
             reason=f"with {name}, {'; '.join(faults)}" if faults else None,
-            max_abs_error=max(errors) if errors else None,
+            max_abs_error=_largest(outputs),
             outputs=tuple(outputs),
             inputs=name,
+            rounding_error=rounding_error,
         )
         if faults:
             return found
         first = first or found
     assert first is not None
     return first
+
+
+def _largest(outputs: Sequence[OutputAgreement]) -> float | None:
+    errors = [output.max_abs_error for output in outputs if output.max_abs_error is not None]
+    return max(errors, default=None)
 
 
 def run(machine: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:

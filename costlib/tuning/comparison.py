@@ -70,6 +70,9 @@ class Comparison(Frozen):
         The tuned network's outputs beside the original's.
     max_abs_error, max_abs_output
         Their largest difference, and the original's largest element.
+    rounding_error
+        Of a network whose weights are kept in few bits, the largest difference from its original
+        that comes of rounding them; the other differences are from the network so rounded.
     """
 
     latency_before_s: float
@@ -82,6 +85,7 @@ class Comparison(Frozen):
     outputs: tuple[OutputAgreement, ...] = ()
     max_abs_error: float
     max_abs_output: float
+    rounding_error: float | None = None
 
 
 def compare(
@@ -145,6 +149,7 @@ def compare(
         outputs=tuple(outputs),
         max_abs_error=_largest_error(outputs) or 0.0,
         max_abs_output=max((output.max_abs_output or 0.0 for output in outputs), default=0.0),
+        rounding_error=original.rounding_error,
     )
 
 

@@ -17,9 +17,11 @@ from costlib.tuning.compiled import CompiledNetwork
 from costlib.tuning.database import only
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.originals import Original, faults_of
-from costlib.tuning.profile import note_profile
+from costlib.tuning.profile import forget_profile, note_profile
 from costlib.tuning.result import NetworkResult
+from costlib.workloads import prepare_network
 from costlib.workloads.task import Task
+from costlib.workloads.variants import in_float
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +39,11 @@ class Compiler:
         Told what is being done.
     against
         Names of the engines that the compiled networks are compared with.
+
+    Attributes
+    ----------
+    networks
+        The same, and versions of them that came of what was measured.
     """
 
     def __init__(
@@ -47,7 +54,7 @@ class Compiler:
         report: Callable[[str], None],
         against: Sequence[str] = (),
     ) -> None:
-        self._networks = networks
+        self.networks = networks
         self._hardware = hardware
         self._measurer = measurer
         self._report = report
@@ -62,13 +69,18 @@ class Compiler:
         DifferentNetworkError
             One of them computes something else, and that is not allowed.
         """
-        versions = range(len(self._networks.networks))
-        for number in sorted({self._networks.given(version) for version in versions}):
-            network = self._networks.networks[number]
+        versions = range(len(self.networks.networks))
+        for number in sorted({self.networks.given(version) for version in versions}):
+            network = self.networks.networks[number]
             self._report(f"comparing {network.name} with its original")
             library = self._measurer.server.folder / f"untuned-network-{number}.so"
-            CompiledNetwork.build(self._networks.prepared[number], self._hardware).save(library)
-            original = Original(network, library, self._measurer)
+            CompiledNetwork.build(self.networks.prepared[number], self._hardware).save(library)
+            rounded = None
+            if network.weights is not None:
+                rounded = self._measurer.server.folder / f"rounded-network-{number}.so"
+                module = prepare_network(in_float(network), self._hardware)
+                CompiledNetwork.build(module, self._hardware).save(rounded)
+            original = Original(network, library, self._measurer, rounded)
             self._originals[number] = original
             if original.faults and not allow_different:
                 raise DifferentNetworkError(
@@ -82,7 +94,7 @@ class Compiler:
         """Compile the fastest version of each network and compare it with what it was before.
 
         That is: with the network as it was given, untuned, and with its original. Where its time
-        goes is noted, if it runs on this machine.
+        goes is noted, if it runs on this machine; what was noted of older libraries is removed.
 
         Parameters
         ----------
@@ -106,11 +118,14 @@ class Compiler:
         """
         results: list[NetworkResult] = []
         wrong: set[str] = set()
-        sources = len(set(self._networks.source_of))
-        for number in self._networks.fastest(latency_s):
-            given = self._networks.given(number)
-            network, original = self._networks.networks[number], self._originals[given]
-            library = out / library_name(self._networks.networks[given].name, sources)
+        forget_profile(out)
+        self._report("choosing between the versions")
+        self.networks = self.networks.mixed(latency_s, self._hardware)
+        sources = len(set(self.networks.source_of))
+        for number in self.networks.fastest(latency_s):
+            given = self.networks.given(number)
+            network, original = self.networks.networks[number], self._originals[given]
+            library = out / library_name(self.networks.networks[given].name, sources)
             self._report(f"compiling {network.name}")
             self._build(number, database, library)
             self._report(f"comparing {network.name}")
@@ -120,7 +135,7 @@ class Compiler:
                 for task in blamed:
                     _log.warning("%s computes something else once tuned; it is left", task.title)
                 wrong |= {task.workload_id for task in blamed}
-                kept = [t for t in self._networks.tasks if t.workload_id not in wrong]
+                kept = [t for t in self.networks.tasks if t.workload_id not in wrong]
                 self._build(number, only(database, kept), library)
                 outputs, tuned_s = original.compare(library, self._measurer)
                 if faults := faults_of(outputs):
@@ -143,13 +158,13 @@ class Compiler:
         fast = [one for one in results if one.latency_after_s < SLOW_SECS]
         if self._measurer.devices is None and fast:
             self._report("noting where the time goes")
-            timed = zip(self._networks.tasks, latency_s, strict=True)
+            timed = zip(self.networks.tasks, latency_s, strict=True)
             known_s = {task.workload_id: s for task, s in timed if math.isfinite(s)}
             note_profile(out, fast, self._measurer, known_s)
         return results, wrong
 
     def _build(self, number: int, database: Any, library: Path) -> None:
-        prepared = self._networks.prepared[number]
+        prepared = self.networks.prepared[number]
         CompiledNetwork.build(prepared, self._hardware, database).save(library)
 
     def _blamed(self, number: int, database: Any, library: Path, original: Original) -> list[Task]:
@@ -164,8 +179,8 @@ class Compiler:
             half = len(tasks) // 2
             return among(tasks[:half]) + among(tasks[half:])
 
-        calls = self._networks.calls[number]
-        return among([t for t, count in zip(self._networks.tasks, calls, strict=True) if count])
+        calls = self.networks.calls[number]
+        return among([t for t, count in zip(self.networks.tasks, calls, strict=True) if count])
 
 
 def library_name(network: str, count: int) -> str:

@@ -8,6 +8,7 @@ from costlib.frozen import FrozenStrict
 from costlib.measure.config import MeasureConfig
 from costlib.search.config import SearchConfig
 from costlib.search.tasks.scheduler import Objective
+from costlib.workloads.small_weights import WeightFormat
 
 
 class TuneConfig(FrozenStrict):
@@ -21,8 +22,12 @@ class TuneConfig(FrozenStrict):
     min_gain
         Stop when another batch is expected to lower the objective by less than this share.
     layouts
-        Tune each network with convolutions in NHWC and in blocks of channels as well, and compile
-        whichever turns out fastest; most of the trials go to that one.
+        Tune each network with convolutions in NHWC and in blocks of channels as well, with and
+        without Winograd's algorithm, and compile whichever turns out fastest; most of the trials go
+        to that one.
+    weights
+        Keep the weights of products in ``"int8"`` or ``"int4"``, see
+        :mod:`costlib.workloads.small_weights`.
     memory
         A folder that keeps the best programs of all runs that are given it; they are priors of the
         next.
@@ -41,6 +46,7 @@ class TuneConfig(FrozenStrict):
     required_s: tuple[float, ...] = ()
     min_gain: float = 0.0
     layouts: bool = False
+    weights: WeightFormat | None = None
     memory: Path | None = None
     allow_different: bool = False
     against: tuple[str, ...] = ()

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from costlib.arrays import Integers
+from costlib.errors import UnsupportedModelError
 from costlib.hardware import Hardware
 from costlib.search.tasks.scheduler import fastest_versions
+from costlib.tuning.mixing import slower_by_winograd
 from costlib.workloads import Network, load_network, prepare_network
 from costlib.workloads.extraction import tasks_of
 from costlib.workloads.layout import CHANNELS_LAST, best_block, has_channels_first, in_layout
+from costlib.workloads.small_weights import WeightFormat
 from costlib.workloads.task import Task
+from costlib.workloads.variants import with_weights
+from costlib.workloads.winograd import WINOGRAD, by_winograd
 
 _log = logging.getLogger(__name__)
 
@@ -49,6 +55,7 @@ class NetworkSet:
         hardware: Hardware,
         *,
         try_layouts: bool = False,
+        weights: WeightFormat | None = None,
         example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     ) -> NetworkSet:
         """Import networks.
@@ -61,8 +68,11 @@ class NetworkSet:
             What to prepare them for.
         try_layouts
             Take each network with convolutions in other layouts, too.
+        weights
+            In how many bits weights are kept, if not as they are.
         """
-        given = [load_network(source, example_inputs=example_inputs) for source in sources]
+        loaded = [load_network(source, example_inputs=example_inputs) for source in sources]
+        given = [with_weights(network, weights) for network in loaded]
         versions = [_versions(network, hardware, try_layouts) for network in given]
         networks = [network for group in versions for network, _ in group]
         source_of = [number for number, group in enumerate(versions) for _ in group]
@@ -87,6 +97,48 @@ class NetworkSet:
         called_s = self.calls * np.where(self.calls > 0, np.array(latency_s), 0)
         return [int(i) for i in fastest_versions(called_s.sum(1), np.array(self.source_of))]
 
+    def mixed(self, latency_s: Sequence[float], hardware: Hardware) -> NetworkSet:
+        """Add versions in which what takes longer by Winograd's algorithm is not computed so.
+
+        Parameters
+        ----------
+        latency_s
+            Seconds of each task, by which that is decided.
+        hardware
+            What to prepare them for.
+        """
+        found = self
+        numbers = {network.name: number for number, network in enumerate(self.networks)}
+        for network in self.networks:
+            plain = numbers.get(network.name.removesuffix(f"+{WINOGRAD}"))
+            if network.name.endswith(WINOGRAD) and plain is not None:
+                found = found._mixed(plain, network.name, latency_s, hardware)
+        return found
+
+    def _mixed(
+        self, plain: int, name: str, latency_s: Sequence[float], hardware: Hardware
+    ) -> NetworkSet:
+        mod = self.networks[plain].mod
+        kinds = by_winograd(mod)[1]
+        slower = slower_by_winograd(kinds, self.tasks, latency_s)
+        if not slower or slower == kinds:
+            return self
+        network = replace(
+            self.networks[plain], name=f"{name} (mixed)", mod=by_winograd(mod, slower)[0]
+        )
+        prepared = prepare_network(network, hardware)
+        weights = {task.workload_id: task.weight for task in tasks_of(prepared, hardware.target)}
+        if not weights.keys() <= {task.workload_id for task in self.tasks}:
+            return self
+        row = np.array([weights.get(task.workload_id, 0) for task in self.tasks], "int64")
+        return replace(
+            self,
+            networks=[*self.networks, network],
+            prepared=[*self.prepared, prepared],
+            source_of=[*self.source_of, self.source_of[plain]],
+            calls=np.vstack([self.calls, row]),
+        )
+
     def calls_of(self, task: int) -> dict[str, int]:
         """Return how often each network calls a task."""
         return {
@@ -99,14 +151,19 @@ class NetworkSet:
 def _versions(given: Network, hardware: Hardware, try_layouts: bool) -> list[tuple[Network, Any]]:
     """A network as it is and, where that makes a difference, in other layouts that are possible.
 
-    Each with its module, prepared.
+    Those with and without Winograd's algorithm. Each with its module, prepared.
     """
     versions = [(given, prepare_network(given, hardware))]
-    if try_layouts and has_channels_first(given.mod):
-        for layout in (CHANNELS_LAST, best_block(hardware)):
-            try:
-                other = in_layout(given, layout)
-                versions.append((other, prepare_network(other, hardware)))
-            except Exception:  # Whatever TVM has against a layout, there are others.
-                _log.warning("%s is not tried in %s: TVM cannot convert it", given.name, layout)
+    if not (try_layouts and has_channels_first(given.mod)):
+        return versions
+    for layout in (CHANNELS_LAST, best_block(hardware)):
+        try:
+            other = in_layout(given, layout)
+            versions.append((other, prepare_network(other, hardware)))
+        except Exception:  # Whatever TVM has against a layout, there are others.
+            _log.warning("%s is not tried in %s: TVM cannot convert it", given.name, layout)
+            continue
+        with contextlib.suppress(UnsupportedModelError):
+            fewer = in_layout(other, WINOGRAD)
+            versions.append((fewer, prepare_network(fewer, hardware)))
     return versions

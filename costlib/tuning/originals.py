@@ -18,6 +18,9 @@ from costlib.workloads.network import Network
 
 Arrays = Sequence[np.ndarray]
 
+ROUNDED = "the network with rounded weights"
+"""What a network whose weights are kept in few bits is held against."""
+
 _KINDS = 2
 """Inputs that came with a network, and random ones."""
 
@@ -33,6 +36,9 @@ class Original:
         The same, compiled untuned; an attribute, too.
     measurer
         Runs it.
+    rounded
+        The same in float32 with its weights rounded, compiled untuned: what a network whose weights
+        are kept in few bits is held against.
 
     Attributes
     ----------
@@ -44,9 +50,14 @@ class Original:
         What is wrong with the untuned network, a line for each output.
     untuned_s
         Seconds of the untuned network's fastest call.
+    rounding_error
+        Largest difference between what it computes and what the rounded network does; ``None`` if
+        none is rounded.
     """
 
-    def __init__(self, network: Network, library: Path, measurer: Measurer) -> None:
+    def __init__(
+        self, network: Network, library: Path, measurer: Measurer, rounded: Path | None = None
+    ) -> None:
         reference = network.reference
         self.name = "the untuned network" if reference is None else reference.name
         self.library = library
@@ -63,6 +74,11 @@ class Original:
                 self._trials.append(Expectation.of(reference, arrays))
             except Exception:  # Numbers that this network does not take.
                 continue
+        self._plain = self._trials[:1]
+        self.rounding_error: float | None = None
+        if rounded is not None:
+            self.name = ROUNDED
+            self._hold_against(rounded, measurer)
         self.inputs = self._trials[0].inputs if self._trials else kinds[0]
         outputs, self.untuned_s = self.compare(library, measurer)
         self.faults = faults_of(outputs)
@@ -72,11 +88,22 @@ class Original:
         specs = self._network.interface.outputs
         count = len(specs)
         found: list[OutputAgreement] = []
-        for trial in self._trials[:1]:
+        for trial in self._plain:
             nudged = [some[:count] for some in trial.nudged]
             stateless = Expectation(trial.inputs, trial.expected[:count], nudged)
             found += stateless.compare(specs, outputs)
         return found
+
+    def _hold_against(self, rounded: Path, measurer: Measurer) -> None:
+        """Expect what a library computes of the same inputs, and note how far that is off."""
+        held = []
+        errors = [0.0]
+        for trial in self._trials:
+            expected, _ = _called(rounded, [*trial.inputs, *self._network.state], measurer)
+            found = trial.compare(self._specs, expected)
+            errors += [one.max_abs_error for one in found if one.max_abs_error is not None]
+            held.append(Expectation(trial.inputs, expected))
+        self._trials, self.rounding_error = held, max(errors)
 
     def compare(self, library: Path, measurer: Measurer) -> tuple[list[OutputAgreement], float]:
         """Run a library and compare what it returns with what the original does.

@@ -247,6 +247,11 @@ def note_profile(
     return found, reasons
 
 
+def forget_profile(folder: Path) -> None:
+    """Remove what was noted of a run's networks: they are about to be compiled anew."""
+    (folder / PROFILE).unlink(missing_ok=True)
+
+
 def read_profile(folder: Path) -> RunProfile:
     """Read what was noted in a run's folder; where nothing was, or it is damaged: no networks."""
     try:

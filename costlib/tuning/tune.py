@@ -121,7 +121,11 @@ def tune(
         loaded = _load(bundle, hardware)
         progress.report("importing the network" if len(sources) == 1 else "importing the networks")
         networks = NetworkSet.load(
-            sources, hardware, try_layouts=config.layouts, example_inputs=example_inputs
+            sources,
+            hardware,
+            try_layouts=config.layouts,
+            weights=config.weights,
+            example_inputs=example_inputs,
         )
         names = [network.name for network in networks.networks]
         session = Session(folder, names, hardware, seed, resume=resume)
@@ -181,7 +185,7 @@ def tune(
             search_s=progress.state.search_s,
             measure_s=progress.state.measure_s,
             stopped=stopped,
-            tasks=tuple(_task_results(networks, progress.state, before_s, left)),
+            tasks=tuple(_task_results(compiler.networks, progress.state, before_s, left)),
             curve=tuple(progress.state.curve),
             expected_gain=expected_gain,
         )

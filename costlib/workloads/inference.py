@@ -15,7 +15,9 @@ from costlib.workloads.interface import with_interface
 from costlib.workloads.joined import joined_products
 from costlib.workloads.layout import decomposed, legalize_conv2d
 from costlib.workloads.network import Network
+from costlib.workloads.small_weights import with_small_weights
 from costlib.workloads.views import products_through_views
+from costlib.workloads.winograd_fusion import with_what_follows
 
 
 def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
@@ -56,6 +58,7 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
         transform.FoldConstant(),
         transform.FuseOps(),
         transform.FuseTIR(),
+        with_what_follows,
         transform.DeadCodeElimination(),
         transform.AttachAttrLayoutFreeBuffers(),
     ]
@@ -66,6 +69,8 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
             if _is_one_dataflow(plain):  # What is moved must be known where it is moved to.
                 for rewrite in (moved_behind_products, joined_products, products_through_views):
                     plain = rewrite(_cleaned(plain))
+            if network.weights is not None:
+                plain = with_small_weights(_cleaned(plain), network.weights)
             prepared = _without_noise(tvm.transform.Sequential(passes)(plain))
         except (CostlibError, MemoryError):
             raise

@@ -2,13 +2,13 @@
 
 ``+nhwc`` has channels last; ``+nchw8c`` has blocks of 8 channels last, as oneDNN does.
 Convolutions, and with them everything between them that does not care, are converted; what comes
-in and goes out keeps its layout.
+in and goes out keeps its layout. Both may be followed by ``+winograd``, see
+:mod:`costlib.workloads.winograd`.
 """
 
 from __future__ import annotations
 
 import functools
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -18,11 +18,9 @@ from costlib.tvm_compat import relax, te, topi, tvm
 from costlib.workloads.folding import fold_constants, is_call, rewritten
 from costlib.workloads.network import Network
 from costlib.workloads.transposed import without_transposed_convolutions
+from costlib.workloads.winograd import WINOGRAD, by_winograd
 
 CHANNELS_LAST = "nhwc"
-SUFFIX = re.compile(r"\+(nhwc|nchw[1-9]\d*c)$")
-"""What is appended to a network's name to mean a layout."""
-
 _CONV2D = "relax.nn.conv2d"
 
 
@@ -32,14 +30,25 @@ def best_block(hardware: Hardware) -> str:
 
 
 def in_layout(network: Network, layout: str) -> Network:
-    """Convert a network to ``"nhwc"``, ``"nchw8c"`` or the like; its name says so.
+    """Convert a network to ``"nhwc"``, ``"nchw8c"`` or the like, or to ``"winograd"``.
+
+    Its name says so.
 
     Raises
     ------
     UnsupportedModelError
-        TVM cannot convert it: a layer norm over channels in blocks, for one.
+        TVM cannot convert it: a layer norm over channels in blocks, for one. Or there is nothing
+        in it for Winograd's algorithm.
     """
     name = f"{network.name}+{layout}"
+    if layout == WINOGRAD:
+        changed, kinds = by_winograd(network.mod)
+        if not kinds:
+            raise UnsupportedModelError(
+                f"{name}: no 3 x 3 convolution in it has channels last or in blocks, a stride of 1 "
+                f"and less work by Winograd's algorithm; name a layout first: +nhwc+{WINOGRAD}"
+            )
+        return replace(network, name=name, mod=changed)
     try:
         return replace(network, name=name, mod=converted(network.mod, layout))
     except Exception:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from costlib.workloads.signature import Signature, TensorSpec, flat_signature
+from costlib.workloads.small_weights import WeightFormat
 
 INTEGER_LIMIT = 2
 """Random integers lie below this where an input does not say more: every table has two rows."""
@@ -83,6 +84,9 @@ class Network:
         inputs and returns it after the outputs.
     examples
         Inputs that came with it, if any did.
+    weights
+        In how many bits the weights of its products are kept once it is prepared; as they are by
+        default.
     """
 
     name: str
@@ -92,6 +96,7 @@ class Network:
     signature: Signature | None = field(default=None, repr=False)
     state: tuple[np.ndarray, ...] = field(default=(), repr=False, compare=False)
     examples: tuple[np.ndarray, ...] = field(default=(), repr=False, compare=False)
+    weights: WeightFormat | None = None
 
     @cached_property
     def interface(self) -> Signature:

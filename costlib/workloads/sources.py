@@ -17,9 +17,9 @@ from costlib.workloads.importers.torch_export import (
     import_program,
     import_saved,
 )
-from costlib.workloads.layout import SUFFIX, in_layout
 from costlib.workloads.network import InputSpec, Network
 from costlib.workloads.operators import OPERATORS, build_operator
+from costlib.workloads.variants import SUFFIX, varied
 
 _IMPORTERS: dict[str, Callable[[Path], Network]] = {
     ".json": import_json,
@@ -47,7 +47,9 @@ def load_network(
         - the path of an ONNX model (``.onnx``), a saved ``torch.export`` program (``.pt2``),
           or a Relax module as TVMScript (``.py``) or TVM JSON (``.json``);
         - any of these with ``+nhwc`` appended, the same with channels last, or with ``+nchw8c``,
-          in blocks of 8 channels;
+          in blocks of 8 channels; these with ``+winograd``, see
+          :mod:`costlib.workloads.winograd`; or with ``+int8`` or ``+int4``, weights in so many
+          bits, see :mod:`costlib.workloads.small_weights`;
         - a Relax ``IRModule``, an ``onnx.ModelProto``, a ``torch.export.ExportedProgram``, a
           ``torch.nn.Module`` (which needs ``inputs`` or ``example_inputs``), or a
           :class:`Network`, which is returned as it is.
@@ -76,7 +78,7 @@ def load_network(
     if not isinstance(source, (str, Path)):
         return _import_object(source, inputs, example_inputs)
     if (ending := SUFFIX.search(str(source))) is not None:
-        return in_layout(load_network(type(source)(str(source)[: ending.start()])), ending[1])
+        return varied(load_network(type(source)(str(source)[: ending.start()])), ending[1])
     name = str(source).partition("@")[0].strip()
     if isinstance(source, str) and name in zoo.list_networks():
         return zoo.build_network(source.strip())

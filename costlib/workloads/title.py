@@ -11,7 +11,8 @@ _ID_LENGTH = 6
 _WINDOWED = re.compile(r"(conv|avg_pool|max_pool)(\d)d")
 _HEAVY = re.compile(
     r"(conv\dd_transpose|conv\dd|avg_pool\dd|max_pool\dd|batch_matmul|matmul|layer_norm|group_norm"
-    r"|instance_norm|rms_norm|log_softmax|softmax)(?=_|\d*$)"
+    r"|instance_norm|rms_norm|log_softmax|softmax|winograd_input|winograd_output"
+    r"|layout_transform)(?=_|\d*$)"
 )
 """Operators that a fused one is named after, wherever they stand in its name."""
 
@@ -46,6 +47,14 @@ def task_title(name: str, arguments: Sequence[Argument], workload_id: str) -> st
     return f"{' + '.join([text, *others])} · {short_id(workload_id)}"
 
 
+def fused_title(name: str, arguments: Sequence[Argument]) -> str:
+    """Return what tasks of several shapes have in common, e.g. ``"dense + add + relu"``.
+
+    Parameters are those of :func:`task_title`.
+    """
+    return " + ".join([operator_kind(name, arguments), *_parts(name)[1]])
+
+
 def operator_kind(name: str, arguments: Sequence[Argument]) -> str:
     """Return what people call a task's operator, e.g. ``"depthwise_conv2d"``."""
     return _kind(_parts(name)[0], [tuple(shape) for _, shape in arguments])
@@ -53,7 +62,7 @@ def operator_kind(name: str, arguments: Sequence[Argument]) -> str:
 
 def _parts(name: str) -> tuple[str, list[str]]:
     """The operator that a fused one is named after, and the others, in order."""
-    plain = name.removeprefix("fused_").replace("tir_", "")
+    plain = name.removeprefix("fused_").replace("tir_", "").replace("te_layout", "layout")
     heavy = _HEAVY.search(plain)
     if heavy is None or (heavy.start() and plain[heavy.start() - 1] != "_"):
         operator, _, rest = plain.partition("_")

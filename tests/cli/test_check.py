@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
 import torch
 from typer.testing import CliRunner
 
+from costlib import workloads
 from costlib.cli import check as command
 from costlib.cli import child
 from costlib.cli.app import app
 from costlib.cli.child import in_child
-from costlib.errors import UnsupportedModelError
+from costlib.errors import CostlibError, InputError, UnsupportedModelError
 from costlib.tuning import check as checking
 from costlib.tuning.check import check
 from costlib.workloads import load_network
@@ -108,6 +111,33 @@ def test_a_file_that_kills_its_reader_costs_a_line(tmp_path, monkeypatch):
     with pytest.raises(UnsupportedModelError, match=r"deadly\.onnx: .*crashed over it \(SIGABRT"):
         child.survive_import([str(path)])
     child.survive_import(["bert_tiny", str(tmp_path / "missing.onnx")])
+
+
+def test_an_error_of_the_child_is_raised_here():
+    def work():
+        load_network("resnet18")
+
+    with pytest.raises(CostlibError, match="did you mean resnet_18") as raised:
+        in_child(work, 60)
+    assert raised.value.exit_code == InputError.exit_code
+
+
+def test_tasks_are_extracted_in_the_child_alone(tmp_path):
+    path = tmp_path / "select.pt2"
+    torch.export.save(torch.export.export(Select(), (torch.randn(2, 3),)), path)
+    script = (
+        f"import sys; from costlib.cli.tasks import tasks; tasks({str(path)!r}, as_json=True); "
+        "assert not {'torch', 'tvm', 'onnx'} & sys.modules.keys()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+    assert all(task["weight"] == 1 for task in json.loads(done.stdout))
+
+
+def test_tasks_of_a_deadly_file_cost_a_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(workloads, "extract_tasks", lambda *_: os.abort())
+    result = CliRunner().invoke(app, ["tasks", str(tmp_path / "deadly.onnx")])
+    assert isinstance(result.exception, UnsupportedModelError)
+    assert "deadly.onnx: TVM or PyTorch crashed over it (SIGABRT)" in str(result.exception)
 
 
 def test_a_child_that_dies_is_said_to_have(capfd):

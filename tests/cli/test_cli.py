@@ -183,6 +183,22 @@ def test_models() -> None:
     assert "cpu-gbdt" in [manifest["name"] for manifest in found]
 
 
+@pytest.mark.parametrize("words", [(), ("dataset",)])
+def test_without_a_command_there_is_help_and_no_error(words: tuple[str, ...]) -> None:
+    process = costlib(*words)
+    assert process.returncode == 2
+    assert "Commands" in process.stdout
+    assert process.stderr == ""
+
+
+def test_a_command_imports_no_other() -> None:
+    script = (
+        "import sys; from costlib.cli.app import run; sys.argv[1:] = ['models']; run(); "
+        "assert not {'costlib.cli.tune', 'costlib.cli.collect'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
 def test_models_reads_no_model() -> None:
     script = (
         "import sys; from costlib.cli.app import run; sys.argv[1:] = ['models']; run(); "
@@ -264,6 +280,7 @@ BAD = {
         ("tune", "matmul 8 8 8", "--objective", "best", "--out", "x"),
         "no objective is called 'best'",
     ),
+    "unknown weights": (("tune", "matmul 8 8 8", "--weights", "int3", "--out", "x"), "choose int8"),
     "zero programs": (("collect", "matmul 8 8 8", "--out", "x", "--programs", "0"), "at least 1"),
     "unknown processor": (("hardware", "--mcpu", "pentium9"), "pentium9"),
     "too many cores": (("hardware", "--cores", "4096"), "4096"),

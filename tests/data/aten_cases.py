@@ -140,6 +140,13 @@ def reductions() -> list[Case]:
         Case("argmax", lambda x: (x.argmax(1), x.argmin(2), x.max(2), x.min(1)), (hole,)),
         Case("argmax", lambda x: (x.argmax(1), x.argmin(1), x.min(1, keepdim=True)), (low,)),
         Case("argmax", lambda x: (x.argmax(), x.argmin(), x.half().argmax()), (SPECIAL,)),
+        *[
+            Case("argmax", lambda x: (x.argmax(1), x.argmin(1), x.max(1), x.min(0)), (worst,))
+            for worst in (
+                torch.tensor([[0, 0, 0], [255, 255, 255], [1, 2, 2]], dtype=torch.uint8),
+                torch.tensor([[-(2**63)] * 3, [2**63 - 1] * 3, [2, 1, 1]]),
+            )
+        ],
         Case("any", lambda x: (x.any(1), x.all(0), x.any()), (MASK,)),
         Case("var", lambda x: (x.var(), x.var(1, correction=0)), (x * 0.01 + 100,)),
         Case("_softmax", lambda x: (x.softmax(1), x.log_softmax(-1)), (x * 5,)),

@@ -185,10 +185,32 @@ def _indices() -> list[Case]:
             (),
             {"axis": 1, "select_last_index": 1},
         ),
+        *_extremes(),
         Case(
             "cum_sum", "CumSum", (_floats(3, 4),), (np.array(-1),), {"exclusive": 1, "reverse": 1}
         ),
     ]
+
+
+def _extremes() -> list[Case]:
+    """Rows that are all worst, and rows with NaN: the first, in the midst, beside infinities."""
+    inf, nan = np.inf, np.nan
+    rows = _f32(
+        [1, nan, 3, 3, -inf], [nan, 5, 4, nan, 2], [inf, nan, 1, nan, inf], [nan] * 5,
+        [-inf] * 5, [inf] * 5, [-inf, nan, -inf, -inf, nan], [0, -0.0, 0, nan, -0.0],
+    )  # fmt: skip
+    bytes_ = np.array([[0] * 5, [255] * 5, [1, 2, 2, 1, 2]], "uint8")
+    cases = [
+        Case(f"{operator}_{array.dtype}_{last}".lower(), operator, (array,), (),
+             {"axis": 1, "select_last_index": last})
+        for operator in ("ArgMax", "ArgMin") for array in (rows, bytes_) for last in (0, 1)
+    ]  # fmt: skip
+    cases += [
+        Case(f"top_k_nan_{k}_{largest}", "TopK", (rows,), (np.array([k]),),
+             {"largest": largest}, 18, 2)
+        for k in (2, 5) for largest in (0, 1)
+    ]  # fmt: skip
+    return [*cases, Case("hardmax_infinity", "Hardmax", (_f32([-inf] * 3, [1, 2, 2]),))]
 
 
 def _windows() -> list[Case]:

@@ -30,7 +30,7 @@ def covered(tmp_path: Path) -> Dataset:
 def test_operators(covered: Dataset) -> None:
     first, second = coverage.by_operator(covered).to_dicts()
     assert first == {
-        "operator": "fused_matmul_add",
+        "operator": "matmul + add",
         "tasks": 1,
         "programs": 4,
         "failed": 0,

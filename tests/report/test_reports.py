@@ -204,6 +204,18 @@ def test_a_hundred_runs(tmp_path: Path) -> None:
     assert len(table.rows) == 20 and {row[2] for row in table.rows} == {"5"}
 
 
+def test_runs_of_one_seed_are_counted_as_runs(tmp_path: Path) -> None:
+    seeds = {"a": (0, 0), "b": (1, 2)}
+    folders = [
+        write_run(tmp_path / f"{bundle}{n}", made_result(seed=seed, bundle=bundle, faster=faster))
+        for faster, (bundle, pair) in enumerate(seeds.items(), 1)
+        for n, seed in enumerate(pair)
+    ]
+    page = compare(list(map(str, folders)))
+    assert {row[1] for row in tables(page)["Networks"][0].rows} == {"a0 (2 runs)", "b0 (2 seeds)"}
+    assert "Every run of the one beats every run of the other" in "".join(map(str, page.verdict[0]))
+
+
 def test_names_of_runs_are_texts(tmp_path: Path) -> None:
     """Not mathematics, not markup, and not hidden from the legend."""
     names = ("_first", "a$\\frac{$", "<b>bold</b>")

@@ -18,6 +18,7 @@ from costlib.tuning import compiling
 from costlib.tuning.comparison import Comparison
 from costlib.tuning.compiling import Compiler
 from costlib.tuning.networks import NetworkSet
+from costlib.tuning.profile import PROFILE, RunProfile
 from costlib.tuning.tune import tune
 from costlib.workloads import load_network
 from costlib.workloads.agreement import OutputAgreement
@@ -91,6 +92,15 @@ def test_the_programs_to_blame_are_found_and_left_out(
     assert held == [name for name in names if name not in bad]
     if not places:
         assert original.compared == 1
+
+
+def test_an_old_profile_is_not_kept_beside_a_new_library(
+    networks: NetworkSet, hardware: Hardware, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """The devices of a fleet note none."""
+    (tmp_path / PROFILE).write_text(RunProfile(networks=()).model_dump_json())
+    compiled(networks, hardware, set(), tmp_path, monkeypatch)
+    assert not (tmp_path / PROFILE).exists()
 
 
 def test_a_network_that_no_program_is_to_blame_for_is_an_error(

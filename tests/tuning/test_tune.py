@@ -200,6 +200,27 @@ def test_the_faster_layout_is_compiled(bundle: Bundle, hardware: Hardware, tmp_p
     assert chosen.max_abs_error < 1e-3 < chosen.max_abs_output
 
 
+def test_weights_in_few_bits_are_held_against_rounded_ones(
+    bundle: Bundle, hardware: Hardware, tmp_path: Path
+) -> None:
+    result = tune(
+        "dense 1 64 128 bias=1",
+        out=tmp_path,
+        trials=4,
+        bundle=bundle,
+        hardware=hardware,
+        config=TuneConfig(weights="int4", measure=QUICK),
+    )
+    (network,) = result.networks
+    assert network.network == "dense 1 64 128 bias=1+int4"
+    assert network.original == "the network with rounded weights"
+    assert network.rounding_error is not None
+    assert 0 <= network.max_abs_error < 1e-2 * network.rounding_error
+    library = CompiledNetwork.load(network.library)
+    inputs = load_network("dense 1 64 128 bias=1").random_inputs(0)
+    assert library(*inputs).shape == (1, 64)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -320,6 +320,38 @@ def test_corners_are_aligned_where_a_length_is_rounded(mode, run, monkeypatch):
     np.testing.assert_allclose(ours, reference([x])[0], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("transformation", ["half_pixel", "align_corners", "asymmetric"])
+def test_a_resized_output_has_the_extent_that_the_file_declares(run, mode, transformation):
+    """0.7 of 10 is 7 in single precision, and 6 for ONNX's own shape inference."""
+    attributes = {"mode": mode, "coordinate_transformation_mode": transformation}
+    x = np.random.default_rng(0).standard_normal((1, 1, 1, 10)).astype("float32")
+    for extent, original in ((7, "ONNX Runtime"), (6, "onnx's reference evaluator")):
+        source = model(
+            [node("Resize", "x none scales", "z", **attributes), node("Relu", "z", "y")],
+            [floats("x", 1, 1, 1, 10)],
+            (floats("y", 1, 1, 1, extent),),
+            weights(none=np.float32([]), scales=np.float32([1, 1, 1, 0.7])),
+        )
+        network = import_onnx_model(source, "net")
+        (ours,) = run(network, [x])
+        assert ours.shape == (1, 1, 1, extent)
+        assert network.reference.name == original
+        np.testing.assert_allclose(ours, network.reference([x])[0], rtol=1e-5, atol=1e-6)
+
+
+def test_the_evaluator_takes_the_nearest_of_infinities():
+    x = np.float32([[[[-np.inf, 1, np.inf, -np.inf, -np.inf]]]])
+    source = model(
+        [node("Resize", "x none scales", "y", mode="nearest")],
+        [floats("x", 1, 1, 1, 5)],
+        ("y",),
+        weights(none=np.float32([]), scales=np.float32([1, 1, 1, 2])),
+    )
+    theirs = OnnxReference(source, is_exact=True)([x])[0]
+    np.testing.assert_array_equal(theirs, np.repeat(x, 2, axis=-1))
+
+
 def test_reference_says_why_it_fails():
     reference = OnnxReference(SHAPES)
     assert reference.name == "ONNX Runtime"

@@ -6,7 +6,7 @@ import pytest
 
 from costlib.hardware import Hardware
 from costlib.workloads import Task, extract_tasks
-from costlib.workloads.title import operator_kind, task_title
+from costlib.workloads.title import fused_title, operator_kind, task_title
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,13 @@ def test_layouts_of_convolutions(shapes: list[tuple[int, ...]], kind: str) -> No
     assert operator_kind(name, arguments) == kind
     title = task_title(name, arguments, "0123456789")
     assert title.startswith(kind) and title.endswith(" + batch_norm + sigmoid · 012345")
+
+
+def test_what_tasks_of_several_shapes_have_in_common() -> None:
+    shapes = [(1, 8, 4, 4), (8, 1, 3, 3), (1, 8, 2, 2)]
+    arguments = [("float32", shape) for shape in shapes]
+    assert fused_title("fused_conv2d_add_relu", arguments) == "depthwise_conv2d + add + relu"
+    assert fused_title("fused_conv2d_add_relu", ()) == "conv2d + add + relu"
 
 
 def test_other_types_are_named() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from costlib.report.compare.sides import Side, sides_of
+from costlib.report.compare.sides import Side, sides_of, thing_of
 from costlib.report.curve import By, both_ways, frame_curves
 from costlib.report.figures import finish, legend_name, panel, tip
 from costlib.report.found_run import FoundRun, time_before_s
@@ -30,7 +30,7 @@ _SENTENCES = 3
 
 
 class RunComparison:
-    """Compares runs, those that differ in their seed alone taken together.
+    """Compares runs, those that differ in their seed at most taken together.
 
     Parameters
     ----------
@@ -41,6 +41,8 @@ class RunComparison:
     def __init__(self, runs: Sequence[FoundRun]) -> None:
         self._runs = runs
         self._sides = sides_of(runs)
+        things = {thing_of(side.runs) for side in self._sides}
+        self._thing = "run" if "run" in things else "seed"
         self._unit: Unit = unit_for(
             end for side in self._sides for n in side.networks for end in side.ends_s(n)
         )
@@ -85,8 +87,9 @@ class RunComparison:
         if min(len(ours), len(theirs)) < 2:
             return f"{text} One run each says little: other seeds may end elsewhere."
         if ours.max() < theirs.min():
-            return f"{text} Every seed of the one beats every seed of the other."
-        return f"{text} Their seeds overlap, so that neither is surely faster."
+            one = self._thing
+            return f"{text} Every {one} of the one beats every {one} of the other."
+        return f"{text} Their {self._thing}s overlap, so that neither is surely faster."
 
     def sections(self) -> list[Section]:
         """Return the tables and curves behind the verdict."""
@@ -101,7 +104,7 @@ class RunComparison:
             for side in sides
         ]
         columns = (
-            "network", "run", ">seeds", ">trials", ">seconds", ">tasks at the end",
+            "network", "run", f">{self._thing}s", ">trials", ">seconds", ">tasks at the end",
             ">trials to the slowest's end", ">seconds to that", ">of PyTorch",
         )  # fmt: skip
         pictures = [
@@ -115,8 +118,9 @@ class RunComparison:
         return Section(
             "Networks",
             "Sums of the best programs of a network's tasks, all corrected to the reference state "
-            "of their machine. Runs that differ in their seed alone are one line; its band is from "
-            "the best to the worst seed. Of several seeds a table gives the median.",
+            "of their machine. Runs that differ in their seed at most are one line; its band is "
+            f"from the best to the worst {self._thing}. Of several {self._thing}s a table gives "
+            "the median.",
             [Gallery(pictures), Table(columns, rows[: 20 * _NETWORKS])],
         )
 
@@ -186,7 +190,8 @@ class RunComparison:
             [titles[one], *(self._unit.text(best[one].get(side.name)) for side in sides)]
             for one in shared[:_TASKS]
         ]
-        text = "The best latency of each task that several runs have tuned, of all seeds."
+        text = "The best latency of each task that several runs have tuned, of all "
+        text += f"{self._thing}s."
         if len(self._sides) > len(sides):
             text += f" The first {len(sides)} of {len(self._sides)} settings."
         return Section("Tasks", text, [Table(("task", *(f">{s.name}" for s in sides)), rows)])

@@ -1,4 +1,4 @@
-"""Runs that differ in nothing but their seed, and the curves they have in common."""
+"""Runs that differ in nothing but perhaps their seed, and the curves they have in common."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from costlib.arrays import Floats
 from costlib.report.curve import By, Curve, curve_of
 from costlib.report.found_run import FoundRun
+from costlib.report.units import counted
 
 _PLACES = 200
 """Where a curve by seconds is read."""
@@ -19,7 +20,7 @@ _PLACES = 200
 
 @dataclass(frozen=True)
 class Side:
-    """Runs of one setting, with a seed each.
+    """Runs of one setting.
 
     Attributes
     ----------
@@ -59,7 +60,7 @@ class Side:
         return found
 
     def band(self, network: str, by: By) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return places, and there the median, the lowest and the highest latency of all seeds."""
+        """Return places, and there the median, the lowest and the highest latency of all runs."""
         curves = self.curves(network)
         if by == "trials":
             places = np.arange(min(len(curve.trials) for curve in curves), dtype=float)
@@ -74,7 +75,7 @@ class Side:
 
 
 def sides_of(runs: Sequence[FoundRun]) -> list[Side]:
-    """Put runs that differ in their seed alone on one side, and name the sides."""
+    """Put runs that differ in their seed at most on one side, and name the sides."""
     groups: dict[str, list[FoundRun]] = {}
     for run in runs:
         groups.setdefault(_setting(run), []).append(run)
@@ -86,10 +87,15 @@ def sides_of(runs: Sequence[FoundRun]) -> list[Side]:
         folder = run.folder.resolve()
         return folder.name if unique else f"{folder.parent.name}/{folder.name}"
 
-    return [
-        Side(name(group[0]) + (f" ({len(group)} seeds)" if len(group) > 1 else ""), group)
-        for group in groups.values()
-    ]
+    def many(group: Sequence[FoundRun]) -> str:
+        return f" ({counted(len(group), thing_of(group))})" if len(group) > 1 else ""
+
+    return [Side(name(group[0]) + many(group), group) for group in groups.values()]
+
+
+def thing_of(runs: Sequence[FoundRun]) -> str:
+    """What runs of one setting are counted as: no two of several seeds have the same."""
+    return "seed" if len({run.result.seed for run in runs}) == len(runs) else "run"
 
 
 def _setting(run: FoundRun) -> str:

@@ -44,14 +44,15 @@ def transformers(family: str, models: Mapping[str, Mapping[str, Any]]) -> Iterab
 def example(name: str, settings: Mapping[str, Any]) -> Example:
     """Make a model of a class and what it takes.
 
-    Among the settings, ``inputs`` says more of what it takes, and ``uneven`` that its weights are
-    not all as they are initialised.
+    Among the settings, ``inputs`` says more of what it takes, ``masked`` that it cannot be exported
+    without a mask of its tokens, and ``uneven`` that its weights are not all as they are
+    initialised.
     """
     import transformers  # Slow, and not always there.
 
     chosen = dict(settings)
     inputs = chosen.pop("inputs", {})
-    is_uneven = chosen.pop("uneven", False)
+    is_masked, is_uneven = chosen.pop("masked", False), chosen.pop("uneven", False)
     cls = getattr(transformers, name)
     config = small_config(cls.config_class, chosen)
     model = built(cls, config)
@@ -61,6 +62,8 @@ def example(name: str, settings: Mapping[str, Any]) -> Example:
     made = {key: shaped(value) for key, value in inputs.items()}
     if cls.main_input_name in signature and cls.main_input_name not in made:
         made = {cls.main_input_name: main_input(cls.main_input_name, config), **made}
+    if is_masked:
+        made["attention_mask"] = made[cls.main_input_name].new_ones(1, TOKENS)
     if config.is_encoder_decoder and "decoder_input_ids" in signature:
         made.setdefault("decoder_input_ids", token_ids(config.vocab_size))
     if "use_cache" in signature:

@@ -145,7 +145,7 @@ EXPERTS: dict[str, Mapping[str, Any]] = {
     "PhimoeForCausalLM": _PLAIN,
     "Qwen2MoeForCausalLM": {"shared_expert_intermediate_size": 32},
     "Qwen3MoeForCausalLM": _PLAIN,
-    "SwitchTransformersModel": _PLAIN,
+    "SwitchTransformersModel": {"masked": True, "use_cache": False},
 }  # fmt: skip
 
 STATE_SPACES: dict[str, Mapping[str, Any]] = {
@@ -188,7 +188,7 @@ BOTH: dict[str, Mapping[str, Any]] = {
         "attention_window": 8, "max_encoder_position_embeddings": 64,
         "max_decoder_position_embeddings": 64,
     },
-    "LongT5Model": {"local_radius": 4, "encoder_attention_type": "local"},
+    "LongT5Model": {"local_radius": 4, "encoder_attention_type": "local", "masked": True},
     "M2M100Model": _PLAIN,
     "MBartModel": _PLAIN,
     "MT5Model": _PLAIN,

@@ -11,7 +11,9 @@ from tools.evidence.architectures.hugging_face import shaped, transformers
 
 _PLAIN: dict[str, Any] = {}
 _SIZE = 64
-_LARGE = {"bat_resnext26ts": 256, "halonet26t": 256}
+_LARGE = {
+    "bat_resnext26ts": 256, "efficientformer_l1": 224, "halonet26t": 256, "inception_v4": 96,
+}  # fmt: skip
 """Those whose blocks need a larger image."""
 
 _FOUR = {"img_size": 64}
@@ -50,7 +52,7 @@ TIMM_TRANSFORMERS: dict[str, Mapping[str, Any]] = {
     "crossvit_9_240": {"img_size": 120}, "davit_tiny": _CUT,
     "deit3_small_patch16_224": {**_FOUR, **_SHALLOW},
     "deit_tiny_distilled_patch16_224": {**_FOUR, **_SHALLOW},
-    "efficientformer_l1": _FOUR, "efficientformerv2_s0": _FOUR, "efficientvit_b0": _PLAIN,
+    "efficientformer_l1": _PLAIN, "efficientformerv2_s0": _FOUR, "efficientvit_b0": _PLAIN,
     "efficientvit_m0": _FOUR, "eva02_tiny_patch14_224": {"img_size": 56, **_SHALLOW},
     "gcvit_xxtiny": _FOUR, "gmlp_s16_224": _FOUR,
     "hiera_tiny_224": {**_FOUR, "stages": (1, 1, 1, 1)}, "levit_128s": _FOUR,
@@ -81,7 +83,7 @@ TORCHVISION: dict[str, tuple[int, ...]] = {
     "mc3_18": (1, 3, 8, 32, 32), "r2plus1d_18": (1, 3, 8, 32, 32), "r3d_18": (1, 3, 8, 32, 32),
 }  # fmt: skip
 TORCHVISION_TRANSFORMERS: dict[str, tuple[int, ...]] = {
-    "maxvit_t": (1, 3, 224, 224), "swin_t": (1, 3, 64, 64), "swin_v2_t": (1, 3, 64, 64),
+    "swin_t": (1, 3, 64, 64), "swin_v2_t": (1, 3, 64, 64),
     "swin3d_t": (1, 3, 4, 64, 64),
 }  # fmt: skip
 
@@ -168,6 +170,13 @@ def _vision_transformer() -> Example:
     return Example(VisionTransformer(32, 8, 2, 4, 32, 64), (shaped((1, 3, 32, 32)),))
 
 
+def _maxvit() -> Example:
+    from torchvision.models import MaxVit
+
+    model = MaxVit((64, 64), 16, 2, [16, 32, 64], [1, 1, 1], 8, 0.0, num_classes=10)
+    return Example(model, (shaped((1, 3, 64, 64)),))
+
+
 _CONVOLUTIONAL, _TRANSFORMERS = "images: convolutional", "images: transformers"
 ARCHITECTURES = (
     *_timm(_CONVOLUTIONAL, TIMM_CONVOLUTIONAL),
@@ -175,6 +184,7 @@ ARCHITECTURES = (
     *transformers(_CONVOLUTIONAL, CONVOLUTIONAL),
     *_timm(_TRANSFORMERS, TIMM_TRANSFORMERS),
     *_torchvision(_TRANSFORMERS, TORCHVISION_TRANSFORMERS),
+    Architecture("torchvision", "MaxVit", _TRANSFORMERS, _maxvit),
     Architecture("torchvision", "VisionTransformer", _TRANSFORMERS, _vision_transformer),
     *transformers(_TRANSFORMERS, TRANSFORMERS),
 )

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from costlib.report.figures import COMPARED, finish, fixed_ticks, panel, plain_ticks, tip
 from costlib.report.units import plain
+from costlib.workloads.title import fused_title
 from tools.evidence.files import read_result
 from tools.evidence.generate_summary import COUNTS
 from tools.evidence.markdown import between, percent, pictures, table, with_error
@@ -181,7 +182,7 @@ def _reach() -> list[str]:
             [
                 ["**mean**", f"{result['mean']:.2f}"],
                 ["**median**", f"{result['median']:.2f}"],
-                *([name, f"{reach:.2f}"] for name, reach in rows),
+                *([fused_title(name, ()), f"{reach:.2f}"] for name, reach in rows),
             ],
         ),
     ]

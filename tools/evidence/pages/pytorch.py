@@ -13,6 +13,7 @@ from tools.evidence.markdown import between, in_words, pictures, table, times
 from tools.evidence.marks import Mark, marks_figure
 from tools.evidence.pages.page import Page
 from tools.evidence.provenance import machine, measured, provenance
+from tools.evidence.task_titles import title
 
 Row = Mapping[str, Any]
 
@@ -54,7 +55,7 @@ def _machine(found: Row) -> list[str]:
         for other, words in (("pytorch", "PyTorch"), ("compiled", "torch.compile"))
     ]
     slow_tasks = [
-        [f"`{row['network']}`", task["task"], task["ms"], task["gflops_per_s"]]
+        [f"`{row['network']}`", title(*task["task"].split("-")), task["ms"], task["gflops_per_s"]]
         for row in slower["pytorch"]
         for task in row["slowest_tasks"]
     ]

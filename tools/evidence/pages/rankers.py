@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from costlib.report.ranking import ranking_figure
+from costlib.workloads.title import fused_title
 from tools.evidence.files import read_result
 from tools.evidence.markdown import percent, table, with_range
 from tools.evidence.protocol import CONFIDENCE
@@ -76,10 +77,12 @@ def speed(result: Row) -> list[str]:
     """Return the section on how fast models score and train."""
     scoring = result["scoring"]
     relative = scoring["relative_to_stock_from_traces"]
+    network, _, task = scoring["task"].partition(": ")
     return [
         "## Speed of models",
-        f"Candidates that are scored a second, on the heaviest task of {scoring['task']}; *of "
-        "stock* is relative to MetaSchedule's model with the replaying of traces that it needs.",
+        f"Candidates that are scored a second, on the heaviest task of `{network}`, "
+        f"{fused_title(task, ())}; *of stock* is relative to MetaSchedule's model with the "
+        "replaying of traces that it needs.",
         table(
             ["way", "a second", "of stock"],
             [

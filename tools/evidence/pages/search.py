@@ -24,6 +24,7 @@ from tools.evidence.race_curves import ALL, race_pictures
 from tools.evidence.races import Race
 from tools.evidence.search_summary import SAME
 from tools.evidence.stores import SEARCH
+from tools.evidence.task_titles import title
 
 Row = Mapping[str, Any]
 
@@ -130,8 +131,8 @@ def _label(what: str) -> str:
     network, _, _ = what.rpartition("-")
     if not network:
         return f"`{what}`"
-    (name, *_) = (r.tasks[0].name for r in _races() if r.kind == "heavy" and r.what == what)
-    return f"`{network}`: {name}"
+    (task, *_) = (r.tasks[0] for r in _races() if r.kind == "heavy" and r.what == what)
+    return f"`{network}`: {title(task.name, task.workload_id)}"
 
 
 _KINDS = {"network": "networks", "heavy": "heavy", "long": "long"}

@@ -74,16 +74,21 @@ def _place(g: Graph, largest: bool, x: Any, dim: Any, keepdim: bool) -> Any:
 def first_best(g: Graph, largest: bool, x: Any, axis: int) -> Any:
     """Find where the best is first: NaN is better than any number, and infinity is one, too.
 
-    TVM's own starts at -1 with the smallest finite number, and leaves NaN to chance.
+    TVM's own starts at -1 with the worst number (0 of unsigned ones), and leaves NaN to chance.
     """
     x = g.cast(x, computed_in(static_type(x)[1]))
     shape, dtype = shape_of(x), static_type(x)[1]
-    if "float" not in dtype:
-        return g.emit((R.argmax if largest else R.argmin)(x, axis, False))
-    worst = -tirx.infinity(dtype) if largest else tirx.infinity(dtype)
+    is_float = "float" in dtype
+    if is_float:
+        worst = -tirx.infinity(dtype) if largest else tirx.infinity(dtype)
+    else:
+        worst = (tirx.min_value if largest else tirx.max_value)(dtype)
 
     def better(one: Any, other: Any) -> Any:
         (i, a), (j, b) = one, other
+        if not is_float:
+            ahead = tirx.any(a > b if largest else a < b, tirx.all(a == b, i < j))
+            return tirx.Select(ahead, i, j), tirx.Select(ahead, a, b)
         nan, nans = tirx.isnan(a), tirx.isnan(b)
         ahead = tirx.Select(nans, tirx.const(False), a > b if largest else a < b)
         same = tirx.Select(nan, nans, a == b)

@@ -55,6 +55,8 @@ class Walker:
         Those that the model defines itself, by domain, name and overload.
     weights
         Initializers that the model only refers to; each is taken out when it is met.
+    is_exact
+        See :class:`~costlib.workloads.importers.onnx.node.Node`.
     """
 
     def __init__(
@@ -64,8 +66,11 @@ class Walker:
         weights: dict[str, np.ndarray],
         depth: int = 0,
         counter: list[int] | None = None,
+        *,
+        is_exact: bool = False,
     ) -> None:
         self.opsets, self.functions, self.weights, self.depth = opsets, functions, weights, depth
+        self.is_exact = is_exact
         self.counter = [0] if counter is None else counter
 
     def graph(self, graph: onnx.GraphProto, scope: Scope) -> list[Value]:
@@ -150,6 +155,7 @@ class Walker:
             values,
             attribute_values(proto),
             [bool(name) for name in proto.output],
+            self.is_exact,
         )
         result = converter(node)
         return list(result) if isinstance(result, (list, tuple)) else [result]
@@ -202,7 +208,14 @@ class Walker:
         scope: Scope = dict(zip(function.input, padded, strict=False))
         opsets = {entry.domain: entry.version for entry in function.opset_import}
         imported = {**self.opsets, **opsets}
-        walker = Walker(imported, self.functions, self.weights, self.depth + 1, self.counter)
+        walker = Walker(
+            imported,
+            self.functions,
+            self.weights,
+            self.depth + 1,
+            self.counter,
+            is_exact=self.is_exact,
+        )
         walker.nodes([_with_attributes(node, given) for node in function.node], scope)
         return [scope.get(name) for name in function.output]
 

@@ -25,6 +25,10 @@ from costlib.workloads.network import Network
 from costlib.workloads.signature import flat_signature
 
 
+class _Undeclared(Refused):
+    """An output that is not what the file declares."""
+
+
 def import_onnx(path: Path) -> Network:
     """Import an ONNX model, and weights kept in files beside it.
 
@@ -58,19 +62,40 @@ def _imported(
     }
     opsets.setdefault("", 1)
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
-    inputs = _inputs(model.graph, source)
-    walker = Walker(opsets, functions, {} if weights is None else weights)
     lacking = catalogue.lacking(model.graph, opsets, set(functions))
     if lacking:
         raise UnsupportedModelError(
             f"{source}: not supported: {', '.join(map(catalogue.explained, lacking))}", lacking
         )
+    weights, is_spread, is_exact = weights or {}, bool(weights), False
+    try:
+        mod = _built(model.graph, Walker(opsets, functions, weights), source)
+    except UnsupportedModelError as error:
+        if is_spread or not isinstance(error.__cause__, _Undeclared):
+            raise
+        is_exact = True
+        try:
+            mod = _built(model.graph, Walker(opsets, functions, {}, is_exact=True), source)
+        except UnsupportedModelError:
+            raise error from None
+    reference: Any = OnnxReference(model, path, is_exact)
+    network = Network(name, mod, input_specs(mod, source), reference)
+    named = [
+        spec.model_copy(update={"name": output.name})
+        for spec, output in zip(network.interface.outputs, model.graph.output, strict=True)
+    ]
+    return replace(network, signature=flat_signature(network.interface.inputs, named))
+
+
+def _built(graph: onnx.GraphProto, walker: Walker, source: str) -> Any:
+    """Return a graph as a module of Relax."""
+    inputs = _inputs(graph, source)
     builder = relax.BlockBuilder()
     refused: Refused | RefusedNode | None = None
     with builder.function("main", list(inputs.values())):
         with builder.dataflow():
             try:
-                output = _outputs(model.graph, walker, inputs)
+                output = _outputs(graph, walker, inputs)
             except (Refused, RefusedNode) as reason:
                 refused = reason  # TVM warns of a function that is left without an end.
                 output = relax.Tuple([])
@@ -78,15 +103,8 @@ def _imported(
         builder.emit_func_output(result)
     if refused is not None:
         operators = [refused.operator] if isinstance(refused, RefusedNode) else []
-        raise UnsupportedModelError(f"{source}: {refused}", operators)
-    mod = builder.get()
-    reference: Any = OnnxReference(model, path)
-    network = Network(name, mod, input_specs(mod, source), reference)
-    named = [
-        spec.model_copy(update={"name": output.name})
-        for spec, output in zip(network.interface.outputs, model.graph.output, strict=True)
-    ]
-    return replace(network, signature=flat_signature(network.interface.inputs, named))
+        raise UnsupportedModelError(f"{source}: {refused}", operators) from refused
+    return builder.get()
 
 
 def _outputs(graph: onnx.GraphProto, walker: Walker, inputs: dict[str, Any]) -> Any:
@@ -154,7 +172,7 @@ def _output(declared: onnx.ValueInfoProto, value: Value) -> Any:
         raise Refused(f"output '{declared.name}' has no elements: {list(value.shape)}")
     problem = disagreement(declared.type, value)
     if problem is not None:
-        raise Refused(f"output '{declared.name}': the model {problem}, which the file declares")
+        raise _Undeclared(f"output '{declared.name}': the model {problem}, which the file declares")
     if not value.size:
         return constant(np.zeros(value.shape, numpy_dtype(value.dtype))).expr
     return value.expr

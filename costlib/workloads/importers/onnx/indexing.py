@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from costlib.tvm_compat import tirx
-from costlib.workloads.importers.onnx.elementwise import is_nan
 from costlib.workloads.importers.onnx.moving import flipped, taken
 from costlib.workloads.importers.onnx.node import Node, Refused, converts
+from costlib.workloads.importers.onnx.reductions import place_of_extreme
 from costlib.workloads.importers.onnx.tensors import (
     SMALL_FLOATS,
     Tensor,
@@ -131,13 +130,26 @@ def _one_hot(node: Node) -> Tensor:
 
 
 def _sortable(x: Tensor) -> Tensor:
-    """Return numbers in the same order, of a dtype that TVM sorts; NaN is the largest."""
+    """Return numbers in the same order, of a dtype that TVM sorts; NaN is behind infinity."""
     if x.is_float:
-        x = x.cast("float32") if x.dtype in SMALL_FLOATS else x
-        return where(is_nan(x), math.inf, x)
+        return _ordered(x.cast("float32") if x.dtype in SMALL_FLOATS else x)
     if x.dtype == "uint64":
         return x.cast("int64") + np.iinfo(np.int64).min
     return x if x.dtype == "int64" else x.cast("int64" if x.dtype == "uint32" else "int32")
+
+
+def _ordered(x: Tensor) -> Tensor:
+    """Return integers in the order of floating-point numbers."""
+    dtype = {"float32": "int32", "float64": "int64"}[str(x.dtype)]
+    largest = tirx.max_value(dtype)
+
+    def element(data: Any, *places: Any) -> Any:
+        pattern = tirx.reinterpret(dtype, data[places])
+        size = pattern & largest
+        number = tirx.Select(pattern < 0, -size, size)
+        return tirx.Select(tirx.isnan(data[places]), largest, number)
+
+    return computed("ordered", x.shape, element, x)
 
 
 @converts("TopK")
@@ -154,11 +166,10 @@ def _top_k(node: Node) -> list[Tensor]:
 def _arg_extreme(node: Node) -> Tensor:
     x = node[0]
     axis, keepdims = x.axis(node.attribute("axis", 0)), bool(node.attribute("keepdims", 1))
-    function = op.argmax if node.operator == "ArgMax" else op.argmin
-    if node.attribute("select_last_index", 0):
-        back = emitted(function(flipped(x, axis).expr, axis, keepdims)).cast("int64")
-        return back.like(x.shape[axis] - 1) - back
-    return emitted(function(x.expr, axis, keepdims)).cast("int64")
+    is_last = bool(node.attribute("select_last_index", 0))
+    place = place_of_extreme(x, axis, node.operator == "ArgMax", is_last)
+    kept = [n for i, n in enumerate(x.shape) if i != axis]
+    return place if keepdims else place.reshape(kept)
 
 
 @converts("CumSum", "CumProd")

@@ -53,6 +53,9 @@ class Node:
         Those that the file gives, as Python values.
     outputs
         Whether each of the outputs has a name, as far as the file lists them.
+    is_exact
+        Whether an extent that is scaled is rounded down as ONNX does it (0.7 of 10, which is less
+        than 7 as 0.7 is stored, is 6), not as ONNX Runtime, which multiplies in single precision.
     """
 
     operator: str
@@ -61,6 +64,7 @@ class Node:
     inputs: Sequence[Value]
     attributes: dict[str, Any] = field(default_factory=dict)
     outputs: Sequence[bool] = (True,)
+    is_exact: bool = False
 
     def __getitem__(self, index: int) -> Tensor:
         """Return an input that is a tensor."""

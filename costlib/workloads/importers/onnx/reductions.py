@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from costlib.tvm_compat import te, tirx
-from costlib.workloads.importers.onnx.elementwise import elementwise
+from costlib.workloads.importers.onnx.elementwise import elementwise, is_nan
 from costlib.workloads.importers.onnx.node import CONVERTERS, Node, converts
 from costlib.workloads.importers.onnx.tensors import (
     SMALL_FLOATS,
@@ -54,6 +54,28 @@ def extreme(x: Tensor, axes: list[int], is_max: bool) -> Tensor:
         return reducer(data[read], axis=list(inner.values()))
 
     return computed("max" if is_max else "min", shape, element, x)
+
+
+def place_of_extreme(x: Tensor, axis: int, is_max: bool, is_last: bool = False) -> Tensor:
+    """Return where the first or last of the largest or smallest is, the axis kept; int64.
+
+    A NaN at the start is taken, one behind it is not, as ONNX Runtime has it. TVM's own finds the
+    worst number of a dtype (0 of unsigned ones) nowhere, and leaves NaN to chance.
+    """
+    x = x.cast("float32") if x.dtype in SMALL_FLOATS else x
+    extent = x.shape[axis]
+    numbers = where(is_nan(x), -math.inf if is_max else math.inf, x) if x.is_float else x
+    best = extreme(numbers, [axis], is_max)
+    nowhere = tirx.const(-1 if is_last else extent, "int64")
+
+    def element(data: Any, best: Any, *places: Any) -> Any:
+        k = te.reduce_axis((0, extent), name="k")
+        is_best = data[(*places[:axis], k, *places[axis + 1 :])] == best[places]
+        place = tirx.Select(is_best, tirx.Cast("int64", k.var), nowhere)
+        return (te.max if is_last else te.min)(place, axis=k)
+
+    place = computed("place_of_extreme", best.shape, element, x, best)
+    return where(is_nan(x.slice(axis, 0, 1)), 0, place) if x.is_float else place
 
 
 def total(x: Tensor, axes: list[int]) -> Tensor:
@@ -156,7 +178,7 @@ def _log_softmax(x: Tensor, axis: int) -> Tensor:
 
 
 def _hardmax(x: Tensor, axis: int) -> Tensor:
-    first = emitted(op.argmax(x.expr, axis, True)).cast("int64")
+    first = place_of_extreme(x, axis, True)
 
     def element(index: Any, *places: Any) -> Any:
         place = index[(*places[:axis], 0, *places[axis + 1 :])]

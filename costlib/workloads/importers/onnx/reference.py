@@ -28,10 +28,14 @@ class OnnxReference:
         The model; its weights are included, or in files beside it.
     path
         Where it comes from; needed for those of more than 1 GiB, and for files beside it.
+    is_exact
+        Whether its shapes are ONNX's own where ONNX Runtime rounds otherwise; the evaluator runs
+        it, then.
     """
 
     model: onnx.ModelProto = field(repr=False)
     path: str | None = None
+    is_exact: bool = False
 
     @property
     def name(self) -> str:
@@ -75,7 +79,7 @@ class OnnxReference:
     @functools.cached_property
     def _session(self) -> Any:
         """ONNX Runtime's session, or None if it is missing or cannot take the model."""
-        if importlib.util.find_spec("onnxruntime") is None:
+        if self.is_exact or importlib.util.find_spec("onnxruntime") is None:
             return None
         import onnxruntime
 
@@ -94,10 +98,10 @@ class OnnxReference:
     def _evaluator(self) -> Any:
         from onnx.reference import ReferenceEvaluator
 
-        from costlib.workloads.importers.onnx.reference_resize import Resize
+        from costlib.workloads.importers.onnx.reference_resize import ExactResize, Resize
 
         source = self.path if self._is_spread else self.model
-        return ReferenceEvaluator(source, new_ops=[Resize])
+        return ReferenceEvaluator(source, new_ops=[ExactResize if self.is_exact else Resize])
 
     @property
     def _is_spread(self) -> bool:

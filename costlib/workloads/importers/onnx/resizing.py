@@ -28,6 +28,7 @@ class _Method:
     antialias: bool
     exclude_outside: bool
     extrapolation: float
+    number: Any
 
     @classmethod
     def of(cls, node: Node) -> _Method:
@@ -42,14 +43,15 @@ class _Method:
             bool(node.attribute("antialias", 0)),
             bool(node.attribute("exclude_outside", 0)),
             node.attribute("extrapolation_value", 0.0),
+            np.float64 if node.is_exact else np.float32,
         )
 
     def places(self, extent: int, size: int, scale: Any, roi: tuple[float, float]) -> np.ndarray:
-        """Return where each place of the output is in the input, rounded as ONNX Runtime does."""
-        return np.asarray(self._places(np.arange(size, dtype=np.float32), extent, scale, roi))
+        """Return where each place of the output is in the input, rounded as the original does."""
+        return np.asarray(self._places(np.arange(size, dtype=self.number), extent, scale, roi))
 
     def _places(self, x: Any, extent: int, scale: Any, roi: tuple[float, float]) -> Any:
-        size, scale = len(x), np.float32(scale)
+        size, scale = len(x), self.number(scale)
         match self.transformation:
             case "align_corners":
                 return x * (extent - 1) / (size - 1) if size > 1 else 0 * x
@@ -110,7 +112,7 @@ class _Method:
 def _resize(node: Node) -> Tensor:
     x, method = node[0], _Method.of(node)
     axes = [x.axis(axis) for axis in node.attribute("axes", range(x.ndim))]
-    scales, sizes = _target(node, x, axes)
+    scales, sizes = _target(node, x, axes, method.number)
     if method.transformation != "tf_crop_and_resize" and sizes == [x.shape[a] for a in axes]:
         return x  # As ONNX Runtime has it, whatever the scales.
     roi = [0.0] * len(axes) + [1.0] * len(axes)
@@ -144,8 +146,10 @@ def _resize(node: Node) -> Tensor:
     return result.cast(x.dtype)
 
 
-def _target(node: Node, x: Tensor, axes: Sequence[int]) -> tuple[list[float], list[int]]:
-    """Return scale and size along each axis that is resized."""
+def _target(
+    node: Node, x: Tensor, axes: Sequence[int], number: Any
+) -> tuple[list[float], list[int]]:
+    """Return scale and size along each axis that is resized; ``number`` is what scales are."""
     extents = [x.shape[axis] for axis in axes]
     if node.operator == "Upsample" and node.opset < 9:
         scales = list(node.attribute("scales"))
@@ -155,7 +159,7 @@ def _target(node: Node, x: Tensor, axes: Sequence[int]) -> tuple[list[float], li
         scales = [] if given is None or not given.size else node.known(index, "scale").tolist()
     if scales:
         return scales, [
-            math.floor(np.float32(n) * np.float32(s)) for n, s in zip(extents, scales, strict=True)
+            math.floor(number(n) * number(s)) for n, s in zip(extents, scales, strict=True)
         ]
     sizes = node.ints(3, "size")
     scales = [size / n for size, n in zip(sizes, extents, strict=True)]

@@ -1,0 +1,298 @@
+"""The kernels of Winograd's algorithm: what it does before and after its matrix products.
+
+Each is written with its schedule: tiles in parallel, channels in vectors, everything else a
+straight line, in which what two sums share is computed once. There is nothing in them to tune.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.polynomial.polynomial import polyfromroots
+
+from costlib.tvm_compat import tirx, tvm
+
+_TAPS = 3
+_POINTS = {
+    2: (0.0, 1.0, -1.0),
+    4: (0.0, 3 / 4, -3 / 4, 4 / 3, -4 / 3),
+}
+"""Where the polynomials are evaluated, besides at infinity, by tile; chosen for small errors.
+
+With 3/4 and 4/3 sums of float32 are twice as exact as with the usual 1 and 2 (as Barabasz et al.
+found, arXiv:1803.10986).
+"""
+
+_DECIMALS = 12
+"""What is left of a zero that was computed is smaller."""
+
+TILES = tuple(_POINTS)
+"""Outputs of a tile in each direction."""
+
+OUTPUT = "winograd_output"
+"""Name of the block that writes the result."""
+
+BY_HAND = {"schedule_rule": "None"}
+"""Annotations of blocks that MetaSchedule's rules are to leave alone."""
+
+_FUSED_WITH_WHAT_FOLLOWS = 4
+"""TVM's kOutEWiseFusable, which convolutions are, too."""
+
+_LANES = (16, 8)
+"""Channels of a step, the first that divides them all; with blocks, a block."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """A tensor of images with channels last, or in blocks.
+
+    Attributes
+    ----------
+    batch, height, width, channels
+        Its logical extents.
+    block
+        Channels of a block, ``None`` with channels last.
+    """
+
+    batch: int
+    height: int
+    width: int
+    channels: int
+    block: int | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How it is stored."""
+        if self.block is None:
+            return self.batch, self.height, self.width, self.channels
+        return self.batch, self.channels // self.block, self.height, self.width, self.block
+
+    @property
+    def nbytes(self) -> int:
+        """Its size as float32."""
+        return 4 * self.batch * self.height * self.width * self.channels
+
+    def place(self, image: Any, y: Any, x: Any, channel: Any) -> list[Any]:
+        """Return the indices of a number."""
+        if self.block is None:
+            return [image, y, x, channel]
+        chunk, inner = tirx.indexdiv(channel, self.block), tirx.indexmod(channel, self.block)
+        return [image, chunk, y, x, inner]
+
+
+def places(tile: int) -> int:
+    """Return of how many numbers of input a tile is made, which is the number of its products."""
+    return (tile + _TAPS - 1) ** 2
+
+
+def tiles(output: Image, tile: int) -> int:
+    """Return how many tiles an output consists of."""
+    return output.batch * -(-output.height // tile) * -(-output.width // tile)
+
+
+def transformed_weights(weight: np.ndarray, tile: int) -> np.ndarray:
+    """Transform float32 `O x I x 3 x 3` to `places x I x O`."""
+    before, _, _ = _matrices(tile)
+    found = np.einsum("ak,oikl,bl->abio", before, weight.astype("float64"), before, optimize=True)
+    return np.ascontiguousarray(found.reshape(places(tile), *found.shape[2:]).astype(weight.dtype))
+
+
+def input_transform(image: Image, output: Image, padding: tuple[int, int], tile: int) -> Any:
+    """Return the function that transforms an image to `places x tiles x channels`.
+
+    Parameters
+    ----------
+    image, output
+        What the convolution reads and writes.
+    padding
+        Zeros above and left of the image.
+    tile
+        Outputs of a tile in each direction.
+    """
+    _, matrix, _ = _matrices(tile)
+    size = len(matrix)
+    x = _buffer("x", image.shape)
+    v = _buffer("v", (places(tile), tiles(output, tile), image.channels))
+
+    def body(index: Any, channel: Any) -> list[Any]:
+        line = _Line()
+        number, top, left = _corner(index, output, tile)
+        rows = [top - padding[0] + i for i in range(size)]
+        columns = [left - padding[1] + j for j in range(size)]
+
+        def read(y: Any, x_: Any) -> Any:
+            inside = tirx.all(y >= 0, y < image.height, x_ >= 0, x_ < image.width)
+            y, x_ = (
+                tirx.max(tirx.min(at, extent - 1), 0)
+                for at, extent in ((y, image.height), (x_, image.width))
+            )
+            load = tirx.BufferLoad(x, image.place(number, y, x_, channel))
+            return line.named(tirx.Select(inside, load, tirx.const(0.0, "float32")))
+
+        values = line.transformed(matrix, [[read(y, x_) for x_ in columns] for y in rows])
+        stores = [
+            tirx.BufferStore(v, values[i][j], [i * size + j, index, channel])
+            for i in range(size)
+            for j in range(size)
+        ]
+        return [*line.statements, *stores]
+
+    return _function(x, v, tiles(output, tile), image, body, "winograd_input")
+
+
+def output_transform(output: Image, tile: int) -> Any:
+    """Return the function that makes an image of products, `places x tiles x channels`."""
+    _, _, matrix = _matrices(tile)
+    size = len(matrix[0])
+    m = _buffer("m", (places(tile), tiles(output, tile), output.channels))
+    y = _buffer("y", output.shape)
+
+    def body(index: Any, channel: Any) -> list[Any]:
+        line = _Line()
+        number, top, left = _corner(index, output, tile)
+        read = [
+            [line.named(tirx.BufferLoad(m, [i * size + j, index, channel])) for j in range(size)]
+            for i in range(size)
+        ]
+        values = line.transformed(matrix, read)
+        statements = line.statements
+        for i in range(tile):
+            for j in range(tile):
+                place = output.place(number, top + i, left + j, channel)
+                store = tirx.BufferStore(y, values[i][j], place)
+                inside = []
+                if output.height % tile:
+                    inside.append(top + i < output.height)
+                if output.width % tile:
+                    inside.append(left + j < output.width)
+                statements.append(
+                    tirx.IfThenElse(tirx.all(*inside), store, None) if inside else store
+                )
+        return statements
+
+    function = _function(m, y, tiles(output, tile), output, body, OUTPUT)
+    return function.with_attr("op_pattern", _FUSED_WITH_WHAT_FOLLOWS)
+
+
+class _Line:
+    """A straight line of statements that name what they compute."""
+
+    def __init__(self) -> None:
+        self.statements: list[Any] = []
+
+    def named(self, value: Any) -> Any:
+        variable = tirx.Var("t", "float32")
+        self.statements.append(tirx.Bind(variable, value))
+        return variable
+
+    def transformed(self, matrix: np.ndarray, values: Sequence[Sequence[Any]]) -> list[list[Any]]:
+        """Return `matrix @ values @ matrix.T`."""
+        columns = [self._product(matrix, column) for column in zip(*values, strict=True)]
+        return [self._product(matrix, row) for row in zip(*columns, strict=True)]
+
+    def _product(self, matrix: np.ndarray, values: Sequence[Any]) -> list[Any]:
+        """Return `matrix @ values`; rows that differ in some signs share their two halves."""
+        found: dict[int, Any] = {}
+        for i, row in enumerate(matrix):
+            if i in found:
+                continue
+            found[i] = None
+            for j in range(i + 1, len(matrix)):
+                same = np.where(matrix[j] == row, row, 0.0)
+                if j not in found and same.any() and (matrix[j] == same - (row - same)).all():
+                    one, other = (self.named(_sum(part, values)) for part in (same, row - same))
+                    found[i], found[j] = self.named(one + other), self.named(one - other)
+                    break
+            else:
+                found[i] = self.named(_sum(row, values))
+        return [found[i] for i in range(len(matrix))]
+
+
+def _sum(factors: np.ndarray, values: Sequence[Any]) -> Any:
+    terms = [
+        value if factor == 1 else value * tirx.const(float(factor), "float32")
+        for factor, value in zip(factors, values, strict=True)
+        if factor
+    ]
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total
+
+
+def _corner(index: Any, output: Image, tile: int) -> tuple[Any, Any, Any]:
+    """Return the image, row and column of a tile's first output."""
+    down, across = -(-output.height // tile), -(-output.width // tile)
+    return (
+        tirx.indexdiv(index, down * across),
+        tirx.indexmod(tirx.indexdiv(index, across), down) * tile,
+        tirx.indexmod(index, across) * tile,
+    )
+
+
+def whole(buffer: Any) -> Any:
+    """Return all of a buffer as a region."""
+    zero = tirx.const(0, "int64")
+    return tirx.BufferRegion(
+        buffer, [tvm.ir.Range.from_min_extent(zero, n) for n in buffer.ty.shape]
+    )
+
+
+def _buffer(name: str, shape: Sequence[int]) -> Any:
+    extents = [tirx.const(n, "int64") for n in shape]
+    return tirx.decl_buffer(extents, "float32", name, layout=None)
+
+
+def _function(
+    source: Any,
+    target: Any,
+    count: int,
+    image: Image,
+    body: Callable[[Any, Any], list[Any]],
+    name: str,
+) -> Any:
+    """Return a function that runs a body for each tile and channel of an image."""
+    lanes = image.block or next(n for n in _LANES if image.channels % n == 0)
+    zero, *extents = (tirx.const(n, "int64") for n in (0, count, image.channels // lanes, lanes))
+    kinds = [tirx.ForKind.PARALLEL, tirx.ForKind.SERIAL, tirx.ForKind.VECTORIZED]
+    loops = [tirx.Var(loop, "int64") for loop in ("p", "c", "lane")]
+    index, chunk, lane = (tirx.Var(f"v{loop.name}", "int64") for loop in loops)
+    axes = [
+        tirx.IterVar((zero, extent), variable, tirx.IterVar.DataPar)
+        for extent, variable in zip(extents, (index, chunk, lane), strict=True)
+    ]
+    statements = tirx.SeqStmt(body(index, chunk * lanes + lane))
+    block = tvm.s_tir.SBlock(
+        axes, [whole(source)], [whole(target)], name, statements, annotations=BY_HAND
+    )
+    nest = tvm.s_tir.SBlockRealize(loops, True, block)
+    for loop, extent, kind in zip(loops[::-1], extents[::-1], kinds[::-1], strict=True):
+        nest = tirx.For(loop, zero, extent, kind, nest)
+    function = tirx.PrimFunc([source, target], root(nest))
+    return function.with_attr("tirx.noalias", True)
+
+
+def root(nest: Any) -> Any:
+    """Return the body of a function that consists of loops with a schedule."""
+    block = tvm.s_tir.SBlock([], [], [], "root", nest, annotations=BY_HAND)
+    return tvm.s_tir.SBlockRealize([], True, block)
+
+
+def _matrices(tile: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return Cook and Toom's matrices for weights, input and output, made of the points.
+
+    float64 `n x 3`, `n x n` and `tile x n`: a convolution of a tile with three weights is
+    `output @ ((weights @ w) * (input @ x))`.
+    """
+    points = np.array(_POINTS[tile])
+    others = [np.delete(points, place) for place in range(len(points))]
+    scales = [np.prod(point - other) for point, other in zip(points, others, strict=True)]
+    evaluated = np.vander(points, _TAPS, increasing=True) / np.reshape(scales, (-1, 1))
+    weights = np.vstack([evaluated, np.eye(_TAPS)[-1]])
+    shorter = [np.append(polyfromroots(other), 0.0) for other in others]
+    inputs = np.vstack([*shorter, polyfromroots(points)])
+    outputs = np.vstack([np.vander(points, tile, increasing=True), np.eye(tile)[-1]]).T
+    return weights.round(_DECIMALS), inputs.round(_DECIMALS), outputs.round(_DECIMALS)

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from costlib.errors import UnsupportedModelError
+from costlib.hardware import Hardware
+from costlib.space.design_space import DesignSpace
+from costlib.tuning.networks import NetworkSet
+from costlib.workloads import Network, extract_tasks, load_network, winograd
+from costlib.workloads.layout import in_layout
+from costlib.workloads.winograd_kernels import TILES, _matrices
+
+LAYOUTS = ("nhwc", "nchw8c")
+FEW = settings(
+    deadline=None,
+    max_examples=8,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+class Residual(nn.Module):
+    """A convolution with a bias, a residual and an activation behind it."""
+
+    def __init__(self, inputs: int, outputs: int, padding: tuple[int, int]) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(inputs, outputs, 1)
+        self.second = nn.Conv2d(outputs, outputs, 3, padding=padding)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.first(x)
+        z = self.second(y)
+        return torch.relu(z + y) if z.shape == y.shape else torch.sigmoid(z)
+
+
+def _as_winograd(
+    module: nn.Module, shape: tuple[int, ...], layout: str, tile: int, patch: pytest.MonkeyPatch
+) -> Network:
+    patch.setattr(winograd._Convolution, "best_tile", lambda _: tile)
+    given = load_network(module.eval(), example_inputs=(torch.randn(shape),))
+    return in_layout(in_layout(given, layout), "winograd")
+
+
+@pytest.mark.parametrize("tile", TILES)
+def test_the_matrices_convolve(tile: int) -> None:
+    weights, inputs, outputs = _matrices(tile)
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal(tile + 2), rng.standard_normal(3)
+    found = outputs @ ((weights @ w) * (inputs @ x))
+    np.testing.assert_allclose(found, np.correlate(x, w, "valid"), rtol=1e-9)
+
+
+@FEW
+@given(
+    st.sampled_from(LAYOUTS),
+    st.sampled_from(TILES),
+    st.integers(1, 2),
+    st.tuples(st.integers(3, 13), st.integers(3, 13)),
+    st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    st.tuples(st.integers(0, 2), st.integers(0, 2)),
+)
+def test_computes_the_same(
+    check: Callable[[Network], None],
+    layout: str,
+    tile: int,
+    batch: int,
+    extents: tuple[int, int],
+    channels: tuple[int, int],
+    padding: tuple[int, int],
+) -> None:
+    inputs, outputs = (8 * n for n in channels)
+    with pytest.MonkeyPatch.context() as patch:
+        module = Residual(inputs, outputs, padding)
+        check(_as_winograd(module, (batch, inputs, *extents), layout, tile, patch))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_follows_is_computed_where_outputs_are_stored(
+    layout: str, hardware: Hardware, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = Residual(16, 16, (1, 1))
+    network = _as_winograd(module, (1, 16, 9, 9), layout, 4, monkeypatch)
+    (task,) = (t for t in extract_tasks(network, hardware) if "output" in t.name)
+    assert task.name == "winograd_output_add_add_relu"
+    script = task.mod.script()
+    assert script.count("T.sblock(") == 2  # The root, and one.
+    assert "alloc_buffer" not in script
+    assert task.title.startswith(
+        "winograd_output 36×9×16 → 1×9×9×16 + add + add + relu"
+        if layout == "nhwc"
+        else "winograd_output"
+    )
+
+
+def test_kernels_with_a_schedule_are_not_tuned(
+    hardware: Hardware, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = _as_winograd(Residual(16, 16, (1, 1)), (1, 16, 9, 9), "nhwc", 2, monkeypatch)
+    left = {task.name: DesignSpace(task).left for task in extract_tasks(network, hardware)}
+    assert left["winograd_input"] == "it is scheduled by hand"
+    assert left["matmul"] is None
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "conv2d 1 64 28 28 64 3 pad=1",  # Channels first.
+        "conv2d 1 64 28 28 64 3 stride=2 pad=1+nhwc",
+        "conv2d 1 64 28 28 64 5 pad=2+nhwc",
+        "grouped_conv2d 1 64 28 28 64 3 2 pad=1+nhwc",
+        "dilated_conv2d 1 64 28 28 64 3 2 pad=2+nhwc",
+        "conv2d 1 3 28 28 64 3 pad=1+nhwc",
+        "conv2d 1 512 4 4 512 3 pad=1+nhwc",  # It would read more weights than it saves.
+    ],
+)
+def test_not_for_every_convolution(source: str) -> None:
+    with pytest.raises(UnsupportedModelError, match=r"name a layout first: \+nhwc\+winograd"):
+        load_network(f"{source}+winograd")
+
+
+def test_a_run_tries_it_where_it_is_less_work(hardware: Hardware) -> None:
+    source = "conv2d 1 64 28 28 64 3 pad=1"
+    names = [n.name for n in NetworkSet.load([source], hardware, try_layouts=True).networks]
+    blocked = f"{source}+nchw{hardware.vector_bits // 32}c"
+    layouts = [f"{source}+nhwc", f"{source}+nhwc+winograd", blocked, f"{blocked}+winograd"]
+    assert names == [source, *layouts]
