@@ -44,11 +44,13 @@ _EXPORTS = {
     "TuneConfig": "costlib.tuning.config",
     "TuneResult": "costlib.tuning.result",
     "Check": "costlib.tuning.check",
+    "adapt": "costlib.collecting.adapt",
     "check": "costlib.tuning.check",
     "collect": "costlib.collecting.collect",
     "collect_plan": "costlib.collecting.planned",
     "evaluate": "costlib.hub.evaluate",
     "extract_tasks": "costlib.workloads",
+    "fine_tune": "costlib.hub.fine_tuning",
     "generate": "costlib.generator.generate",
     "load_network": "costlib.workloads",
     "load_plan": "costlib.collecting.plan",
@@ -61,6 +63,7 @@ _EXPORTS = {
 __all__ = sorted([*_EXPORTS, "__version__"])
 
 if TYPE_CHECKING:
+    from costlib.collecting.adapt import adapt as adapt
     from costlib.collecting.collect import collect as collect
     from costlib.collecting.plan import CollectionPlan as CollectionPlan
     from costlib.collecting.plan import Mix as Mix
@@ -75,6 +78,7 @@ if TYPE_CHECKING:
     from costlib.hub import Bundle as Bundle
     from costlib.hub import load_pretrained as load_pretrained
     from costlib.hub.evaluate import evaluate as evaluate
+    from costlib.hub.fine_tuning import fine_tune as fine_tune
     from costlib.hub.train import train as train
     from costlib.measure.config import MeasureConfig as MeasureConfig
     from costlib.metaschedule import Builder as Builder

@@ -19,6 +19,7 @@ _COMMANDS = {
     "import": "logs.import_",
     "export": "logs.export",
     "train": "train.train",
+    "adapt": "adapt.adapt",
     "evaluate": "train.evaluate",
     "models": "models.models",
     "publish": "models.publish",

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 def train(
     dataset: Annotated[str, typer.Argument(help="The dataset's folder or address.")],
     out: Annotated[Path, typer.Option(help="The bundle's folder.")],
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="Fine-tune this bundle instead: its models are kept where that gains nothing.",
+        ),
+    ] = None,
     model: Annotated[str, typer.Option(help="The kind of model.")] = "gbdt",
     hardware: Annotated[
         list[str] | None, typer.Option(help="Id of a hardware to train for; all if not given.")
@@ -54,6 +61,8 @@ def train(
     """Train a cost model on a dataset and save it as a bundle.
 
     Example: `costlib train my-data --out my-bundle`
+
+    Example: `costlib train my-data --from cpu-gbdt --out my-bundle`
     """
     from costlib.errors import InputError
     from costlib.generator.transformer import GeneratorConfig
@@ -63,8 +72,13 @@ def train(
 
     if generator_from is not None and generator_epochs is None:
         raise InputError("--generator-from is given: say with --generator-epochs how long to train")
+    if start is not None and (model, generator_from, cluster) != ("gbdt", None, None):
+        raise InputError(
+            "--from goes on with a bundle's own models, here; "
+            "leave --model, --generator-from and --cluster out"
+        )
     generator = None
-    if generator_epochs is not None:
+    if generator_epochs is not None and start is None:
         if generator_width < 32 or generator_width % 32:
             raise InputError(f"--generator-width is {generator_width}; give a multiple of 32")
         generator = GeneratorConfig(epochs=generator_epochs, width=generator_width)
@@ -77,22 +91,43 @@ def train(
             bar(description=what, completed=done, total=total)
 
         with nullcontext() if events is None else listening(events.tell), following(follow):
-            bundle = run(
-                dataset,
-                out,
-                kind=model,
-                hardware=hardware,
-                held_out_share=held_out,
-                seed=seed,
-                generator=generator,
-                generator_from=generator_from,
-                cluster=cluster,
-                replace=replace,
-                on_progress=partial(follow, "reading programs"),
-            )
+            read = partial(follow, "reading programs")
+            if start is None:
+                bundle = run(
+                    dataset,
+                    out,
+                    kind=model,
+                    hardware=hardware,
+                    held_out_share=held_out,
+                    seed=seed,
+                    generator=generator,
+                    generator_from=generator_from,
+                    cluster=cluster,
+                    replace=replace,
+                    on_progress=read,
+                )
+            else:
+                from costlib.hub.fine_tuning import fine_tune
+
+                bundle = fine_tune(
+                    dataset,
+                    out,
+                    start=start,
+                    hardware=hardware,
+                    held_out_share=held_out,
+                    seed=seed,
+                    generator_epochs=generator_epochs,
+                    replace=replace,
+                    on_progress=read,
+                )
         if events is not None:
             events.metrics(bundle.manifest.metrics)
-    _print_metrics(str(out), bundle.manifest.metrics, as_json)
+    if start is None:
+        _print_metrics(str(out), bundle.manifest.metrics, as_json)
+    else:
+        from costlib.cli.fine_tuned import print_fine_tuned
+
+        print_fine_tuned(bundle, as_json)
 
 
 def evaluate(

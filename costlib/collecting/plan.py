@@ -47,22 +47,26 @@ class Mix(FrozenStrict):
         Share of children that are measured beside their parent, one in every direction.
     generated
         Share of programs that the model's generator writes.
+    uncertain
+        Share of each batch that is drawn at random where the model's two views of a program, its
+        schedule and its code, disagree most, and one of them thinks it good.
     """
 
     evolved: float = Field(0.0, ge=0, le=1)
     mutated: float = Field(0.5, ge=0, le=1)
     generated: float = Field(0.0, ge=0, le=1)
+    uncertain: float = Field(0.0, ge=0, le=1)
 
     @model_validator(mode="after")
     def _shares_fit(self) -> Mix:
-        if self.evolved + self.mutated + self.generated > 1:
+        if self.evolved + self.mutated + self.generated + self.uncertain > 1:
             raise ValueError("the shares add up to more than 1")
         return self
 
     @property
     def takes_a_bundle(self) -> bool:
         """Whether some programs are made by a bundle's models."""
-        return bool(self.evolved or self.generated)
+        return bool(self.evolved or self.generated or self.uncertain)
 
 
 class HeldOutPlan(FrozenStrict):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from costlib.collecting.doubts import most_doubted
 from costlib.collecting.evolved import evolve
 from costlib.collecting.plan import Mix
 from costlib.collecting.task_state import TaskState
@@ -25,6 +26,9 @@ _PARENTS = 4
 
 _MAX_DRAWS = 20
 """Repeated draws for each program wanted, before a space counts as exhausted."""
+
+_LOOKED_AT = 8
+"""Random programs that are looked at for each one of which the models are uncertain."""
 
 _MAX_INVALID = 100
 """The same for draws that do not lower: on GPUs few do."""
@@ -65,7 +69,8 @@ class Proposer:
     ) -> None:
         if bundle is None and mix.takes_a_bundle:
             raise InputError(
-                "evolved and generated programs take a bundle; name one, or leave their shares at 0"
+                "evolved, generated and uncertain programs take a bundle; name one, or leave their "
+                "shares at 0"
             )
         self._mix = mix
         self._hardware = hardware
@@ -103,6 +108,9 @@ class Proposer:
         if generated > 0:
             written = self._written(state, min(generated, wanted), seed)
             batch.fill(written, len(batch.draws) + generated)
+        uncertain = round(mix.uncertain * wanted)
+        if uncertain > 0:
+            batch.fill(self._uncertain(state, uncertain, seed), len(batch.draws) + uncertain)
         batch.fill(_random(state, seed))
         return batch.draws
 
@@ -120,6 +128,17 @@ class Proposer:
         written = writer.write_all(count, np.random.default_rng(seed))
         for program, origin in zip(written.programs, written.origins, strict=True):
             yield Draw(Candidate(program, state.space.lower(program)), origin)
+
+    def _uncertain(self, state: TaskState, count: int, seed: int) -> Iterator[Draw]:
+        assert self._bundle is not None
+        drawn = {
+            draw.candidate.program.program_id: draw.candidate
+            for draw in itertools.islice(_random(state, seed), _LOOKED_AT * count)
+            if draw.candidate.schedule is not None
+        }
+        fresh = [one for name, one in drawn.items() if name not in state.history.measured]
+        for candidate in most_doubted(fresh, state.space, self._hardware, self._bundle):
+            yield Draw(candidate, Origin.RANDOM)
 
 
 @dataclass

@@ -43,6 +43,11 @@ class WorkloadKey(NamedTuple):
         without = [shape[1:] if shape[:1] == batch else shape for shape in listed]
         return cls(workload_id, name, tuple(without))
 
+    @property
+    def likeness(self) -> str:
+        """The same for nearly equal workloads, and for no others."""
+        return content_id(self.name, self.shapes)
+
 
 def workload_keys(workloads: pl.LazyFrame) -> list[WorkloadKey]:
     """Return the keys of rows of :data:`costlib.schema.WORKLOADS`."""
@@ -59,6 +64,24 @@ def overlapping(candidates: Iterable[WorkloadKey], excluded: Iterable[WorkloadKe
     ids = {key.workload_id for key in excluded}
     likes = {key[1:] for key in excluded}
     return {k.workload_id for k in candidates if k.workload_id in ids or k[1:] in likes}
+
+
+def dealt(keys: Iterable[WorkloadKey], count: int, seed: int = 0) -> dict[str, int]:
+    """Deal workloads into so many folds of about the same size, nearly equal ones into the same.
+
+    Returns
+    -------
+    dict
+        The fold of each workload, from 0, by its id; fewer folds if there is not enough.
+    """
+    alike: dict[str, list[str]] = {}
+    for key in keys:
+        alike.setdefault(content_id(seed, key.name, key.shapes), []).append(key.workload_id)
+    return {
+        workload_id: number % count
+        for number, (_, ids) in enumerate(sorted(alike.items()))
+        for workload_id in ids
+    }
 
 
 class Side(NamedTuple):

@@ -31,12 +31,65 @@ Trained on {data.programs} programs of {data.tasks} tasks (dataset `{data.datase
 
 {hardware}
 
-Judged on {len(data.held_out)} tasks that it was not trained on:
-
+{_judged(manifest)}
 {_figures(manifest.metrics)}
 Scores rank programs of one task on one hardware; they are not latencies. On hardware that is
 not listed, expect the ranking to be worse.
 """
+
+
+def _judged(manifest: Manifest) -> str:
+    """Say what it was judged on, and what it was before if it was fine-tuned."""
+    tuning = manifest.metrics.get("fine_tuned")
+    if tuning is None:
+        return f"Judged on {len(manifest.trained_on.held_out)} tasks that it was not trained on:\n"
+    titles = {"model": "cost model", "draft": "model of schedules"}
+    rows = [
+        [title, figure, *(_with_interval(one[when], figure) for when in ("before", "after")),
+         _kept(one)]
+        for part, title in titles.items()
+        if (one := tuning[part]) is not None
+        for figure in ("top1", "top5")
+    ]  # fmt: skip
+    columns = ["model", "metric", "before", "after", "kept"]
+    judged = tuning["model"]["before"]["tasks"]
+    how = (
+        "that it did not learn from"
+        if tuning["judged"] == "apart"
+        else "in turn, each by a model that did not learn from it"
+    )
+    return f"""Fine-tuned from `{tuning["bundle"]}` (revision `{tuning["revision"]}`)
+with {tuning["programs"]} programs of {tuning["tasks"]} tasks (dataset `{tuning["dataset"]}`)
+of {", ".join(f"`{one}`" for one in tuning["hardware"])}. Each model is kept as it was unless it
+got better. Judged on {judged} tasks of that hardware, {how}:
+
+{_table(columns, rows)}{_curve(manifest.metrics)}
+What it is now:
+"""
+
+
+def _curve(metrics: dict[str, Any]) -> str:
+    """Quality by minutes, if it was adapted to a machine."""
+    adapted = metrics.get("adapted")
+    if adapted is None:
+        return ""
+    columns = ["minutes", "programs", "tasks", "top1", "top5", "draft top1", "draft top5"]
+    rows = [
+        [f"{point['minutes']:.1f}", point["programs"], point["tasks"],
+         *(point[part] and point[part][figure] for part in ("model", "draft")
+           for figure in ("top1", "top5"))]
+        for point in adapted["curve"]
+    ]  # fmt: skip
+    doubt = adapted["doubt"] and f"\n{adapted['doubt'].capitalize()}.\n"
+    return f"\nQuality by minutes of measuring and teaching:\n\n{_table(columns, rows)}{doubt}"
+
+
+def _kept(one: dict[str, Any]) -> str:
+    return f"{one['kept']}: {one['way']}" if one["kept"] == "fine-tuned" else str(one["kept"])
+
+
+def _with_interval(metrics: dict[str, Any], name: str) -> str:
+    return f"{_text(metrics[name])} ({_text(metrics[f'{name}_interval'])})"
 
 
 def _figures(metrics: dict[str, Any]) -> str:

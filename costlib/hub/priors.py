@@ -128,6 +128,18 @@ class PriorBank:
             distinct.setdefault(json.dumps([prior.sketch_id, prior.decisions]), prior)
         return list(distinct.values())[:count]
 
+    def joined(self, other: PriorBank) -> PriorBank:
+        """Return a bank with the programs of both, ranked anew within each task and hardware."""
+        of_task = ["workload_id", "hardware"]
+        table = (
+            pl.concat([self.table, other.table])
+            .sort("latency_s")
+            .unique([*of_task, "sketch_id", "decisions"], keep="first", maintain_order=True)
+            .with_columns(rank=pl.int_range(pl.len()).over(of_task))
+            .sort("cluster", "hardware", "workload_id", "rank")
+        )
+        return PriorBank(table)
+
     def save(self, folder: Path) -> None:
         """Write the bank into an existing folder."""
         self.table.write_parquet(folder / FILE, compression="zstd")

@@ -155,9 +155,41 @@ class _Correction:
     def mean(self, leaves: Integers, task: int | None) -> Floats:
         """Add up what a program's leaves are worth; one that was never seen is worth nothing."""
         table = self.shared if task is None else self.of_task.get(task, self.shared)
-        known = leaves < table.shape[1]
-        values = table[np.arange(len(table)), np.where(known, leaves, 0)]
-        return np.asarray((values * known).sum(1))
+        return worth_of(table, leaves)
+
+
+def worth_of(table: Floats, leaves: Integers) -> Floats:
+    """Add up what the leaves of `n` programs are worth; float64 `n`.
+
+    Parameters
+    ----------
+    table
+        float64 `t x leaves`: see :func:`shared_worth`.
+    leaves
+        int64 `n x t`; one that is not in the table is worth nothing.
+    """
+    known = leaves < table.shape[1]
+    values = table[np.arange(len(table)), np.where(known, leaves, 0)]
+    return np.asarray((values * known).sum(1))
+
+
+def shared_worth(scores: Floats, latency_s: Floats, leaves: Integers, groups: Integers) -> Floats:
+    """Return what leaves are worth in any task, beyond what the scores know of `n` programs.
+
+    Parameters
+    ----------
+    scores, latency_s, groups
+        `n` each: a model's scores, seconds, and the index of the task.
+    leaves
+        int64 `n x t`: the leaf of each of the model's trees.
+
+    Returns
+    -------
+    ndarray
+        float64 `t x leaves`; what holds in one task alone is left out.
+    """
+    left = _unexplained(scores, -np.log(latency_s), groups)
+    return _worth(left, leaves, groups)[0]
 
 
 def _unexplained(scores: Floats, throughput: Floats, groups: Integers) -> Floats:

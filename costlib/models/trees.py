@@ -101,7 +101,8 @@ def grow(what: str, parameters: dict[str, Any], data: lgb.Dataset, rounds: int, 
     """Train, and tell how far it is."""
 
     def tell(environment: Any) -> None:
-        tell_progress(f"growing trees: {what}", environment.iteration + 1, rounds)
+        grown = environment.iteration - environment.begin_iteration + 1
+        tell_progress(f"growing trees: {what}", grown, rounds)
 
     callbacks = [tell, *more.pop("callbacks", ())]
     return lgb.train(parameters, data, num_boost_round=rounds, callbacks=callbacks, **more)

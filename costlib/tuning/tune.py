@@ -266,7 +266,8 @@ def _load(bundle: Bundle | str | Path | None, hardware: Hardware) -> Bundle | No
         return None
     loaded = bundle if isinstance(bundle, Bundle) else load_pretrained(bundle or DEFAULT_BUNDLE)
     if unknown := loaded.unknown(hardware):
-        _log.warning("%s", unknown)
+        start = "" if loaded.name == DEFAULT_BUNDLE else f"--pretrained {loaded.path} "
+        _log.warning("%s; `costlib adapt %s--out MINE` teaches it this machine", unknown, start)
     return loaded
 
 

@@ -97,7 +97,7 @@ def test_evolved_programs_are_what_the_search_proposes(
     assert told == [(state.history.measured, state.best_s, 4)]
 
 
-@pytest.mark.parametrize("mix", [Mix(evolved=0.5), Mix(generated=0.5)])
+@pytest.mark.parametrize("mix", [Mix(evolved=0.5), Mix(generated=0.5), Mix(uncertain=0.5)])
 def test_shares_that_take_a_bundle_are_not_made_at_random_without_one(mix: Mix) -> None:
     with pytest.raises(InputError, match="take a bundle"):
         Proposer(mix, Hardware.local())

@@ -9,6 +9,7 @@ from costlib.data.dataset import Dataset
 from costlib.data.splits import (
     Split,
     WorkloadKey,
+    dealt,
     held_out_tasks,
     overlapping,
     split_by_hardware,
@@ -104,3 +105,15 @@ def test_names_that_are_not_there(zoo: Dataset) -> None:
         split_by_network(zoo, ["three"])
     with pytest.raises(UnknownNameError, match="hardware 'nope'"):
         split_by_hardware(zoo, ["nope"], 0.5)
+
+
+def test_look_alikes_are_dealt_into_the_same_fold() -> None:
+    keys = [WorkloadKey.of(f"w{n}", "matmul", [(n % 4, 8 * (n // 2))]) for n in range(40)]
+    folds = dealt(keys, 5)
+    assert {folds[key.workload_id] for key in keys} == set(range(5))
+    of_likeness: dict[str, set[int]] = {}
+    for key in keys:
+        of_likeness.setdefault(key.likeness, set()).add(folds[key.workload_id])
+    assert len(of_likeness) == 20
+    assert all(len(found) == 1 for found in of_likeness.values())
+    assert dealt(keys, 5, seed=1) != folds

@@ -1,0 +1,130 @@
+"""A fitted model taught what was measured elsewhere: its leaves moved, or trees added.
+
+Both leave the model what it is, a model of trees of the same kind and in the same files, which
+costs a search no more than before or little more.
+
+- Leaves moved: what the model leaves unexplained is brought down to what each of its leaves is
+  worth (:mod:`costlib.models.residual`), so few programs go far. What holds in one task alone is
+  left out.
+- Trees added: boosting goes on from the model's scores. It takes more programs, and learns what
+  no leaf of the model tells apart.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from costlib.arrays import Floats, Integers
+from costlib.features.batch import FeatureBatch
+from costlib.models.base import CostModel, check_training_data
+from costlib.models.boosting import lgb
+from costlib.models.gbdt import GbdtModel
+from costlib.models.residual import shared_worth, worth_of
+from costlib.models.trees import grow
+
+_SHARES = (0.5, 1.0, 2.0)
+"""How far leaves may be moved, as multiples of what they are found to be worth."""
+
+_TREES = (10, 30, 100, 300)
+"""How many trees may be added."""
+
+
+class FineTuning:
+    """What comes of each way to teach a model some programs.
+
+    Parameters
+    ----------
+    model
+        A fitted model, which stays as it is. Only those of trees over pooled features can be
+        fine-tuned; of others there is no way.
+    batch, labels, groups, seed
+        As in :meth:`costlib.models.base.CostModel.fit`.
+
+    Raises
+    ------
+    InputError
+        No task has two programs, or a label is not in (0, 1].
+    """
+
+    def __init__(
+        self,
+        model: CostModel,
+        batch: FeatureBatch,
+        labels: Floats,
+        groups: Integers,
+        *,
+        seed: int = 0,
+    ) -> None:
+        check_training_data(batch, labels, groups)
+        self._model = model if isinstance(model, GbdtModel) else None
+        self._learnt = batch, labels, groups
+        self._seed = seed
+
+    def predict(self, batch: FeatureBatch) -> dict[str, Floats]:
+        """Score `n` programs by the model that comes of each way, float64 `n` each.
+
+        The ways are the same for the same model, the most careful first of each kind.
+        """
+        if self._model is None:
+            return {}
+        scores, leaves = self._model.predict(batch), self._model.leaves(batch)
+        moved = worth_of(self._worth, leaves)
+        by_way = {_moved(share): scores + share * moved for share in _SHARES}
+        pooled, known = batch.pooled(), self._model.num_trees
+        for count in _TREES:
+            found = self._grown.predict(pooled, num_iteration=known + count)
+            by_way[_added(count)] = np.asarray(found)
+        return by_way
+
+    def model(self, way: str) -> CostModel:
+        """Return the model that comes of one of the ways."""
+        assert self._model is not None, "there is no way"
+        for share in _SHARES:
+            if way == _moved(share):
+                return _of(self._model, self._with_leaves_moved(self._model, share))
+        count = next(count for count in _TREES if way == _added(count))
+        text = self._grown.model_to_string(num_iteration=self._model.num_trees + count)
+        return _of(self._model, lgb.Booster(model_str=text))
+
+    @cached_property
+    def _worth(self) -> Floats:
+        """Of each leaf; labels are latencies but for a factor of each task, which is no matter."""
+        assert self._model is not None
+        batch, labels, groups = self._learnt
+        leaves = self._model.leaves(batch)
+        return shared_worth(self._model.predict(batch), 1 / labels, leaves, groups)
+
+    @cached_property
+    def _grown(self) -> lgb.Booster:
+        assert self._model is not None
+        columns, relevance, sizes = self._model.ranking_data(*self._learnt)
+        parameters = self._model.parameters(self._seed) | {"force_row_wise": True}
+        data = lgb.Dataset(columns, relevance, group=sizes)
+        what = f"{self._model.kind}, more of them"
+        return grow(what, parameters, data, _TREES[-1], init_model=self._model.booster)
+
+    def _with_leaves_moved(self, model: GbdtModel, share: float) -> lgb.Booster:
+        booster = lgb.Booster(model_str=model.booster.model_to_string())
+        for place in zip(*np.nonzero(self._worth), strict=True):
+            tree, leaf = map(int, place)
+            moved = booster.get_leaf_output(tree, leaf) + share * float(self._worth[place])
+            booster.set_leaf_output(tree, leaf, moved)
+        return booster
+
+
+def _moved(share: float) -> str:
+    return f"leaves moved by {share:g}"
+
+
+def _added(count: int) -> str:
+    return f"{count} trees added"
+
+
+def _of(model: GbdtModel, booster: lgb.Booster) -> GbdtModel:
+    """Return a model of the same kind with these trees."""
+    config = model.config.model_copy(update={"num_trees": int(booster.num_trees())})
+    other = type(model)(config)
+    other.adopt(booster)
+    return other

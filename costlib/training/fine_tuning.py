@@ -1,0 +1,182 @@
+"""A model fine-tuned on new data and compared with what it was, on tasks kept apart.
+
+How it is taught is chosen by cross-validation over the tasks that it learns from; what it is
+judged on has no part in that. It never gets worse: unless the fine-tuned model is better on the
+tasks kept apart, the one that it started from is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from costlib.arrays import Bools, Floats, Integers
+from costlib.features.batch import select
+from costlib.frozen import FrozenStrict
+from costlib.models.base import CostModel
+from costlib.models.fine_tuning import FineTuning
+from costlib.training.batches import TrainingData
+from costlib.training.metrics import Metrics, evaluate_scores
+
+FOLDS = 5
+"""In how many parts tasks are judged in turn where they are few, and ways are compared."""
+
+PRETRAINED, FINE_TUNED = "pretrained", "fine-tuned"
+"""Which of two models was kept."""
+
+
+class Comparison(FrozenStrict):
+    """A model before and after it was fine-tuned, on tasks that it did not learn from.
+
+    Attributes
+    ----------
+    kept
+        ``"fine-tuned"``, or ``"pretrained"`` if that is no worse.
+    way
+        How it was fine-tuned, as cross-validation over the tasks to learn from has chosen it;
+        ``None`` if no way gained anything there.
+    before, fine_tuned, after
+        The figures of the model it started from, of the fine-tuned one (``None`` without a way),
+        and of the one that was kept.
+    """
+
+    kept: str
+    way: str | None
+    before: Metrics
+    fine_tuned: Metrics | None
+    after: Metrics
+
+
+@dataclass(frozen=True)
+class FineTuned:
+    """The model that was kept, how it compares, and its scores of what it was judged on.
+
+    Attributes
+    ----------
+    judged
+        The programs of the tasks that were kept apart.
+    scores
+        float64 `n`: of each, by the kept model, or by one of its folds that had not seen the task.
+    """
+
+    model: CostModel
+    comparison: Comparison
+    judged: TrainingData
+    scores: Floats
+
+
+def fine_tune_model(
+    model: CostModel,
+    data: TrainingData,
+    folds: Mapping[str, int],
+    apart: Collection[str] | None = None,
+    *,
+    seed: int = 0,
+) -> FineTuned:
+    """Teach a model new data and keep the better of the two.
+
+    Parameters
+    ----------
+    model
+        What to start from; it stays as it is.
+    data
+        What was measured.
+    folds
+        The fold of each workload, see :func:`costlib.data.splits.dealt`; more than one.
+    apart
+        Workloads to judge on, which are not learnt from. If ``None``, all are judged, those of
+        each fold by a model that learnt from the others, and all are learnt from in the end.
+    seed
+        Of the trees.
+    """
+    number = np.array([folds.get(workload_id, 0) for workload_id, _ in data.tasks])[data.groups]
+    if apart is None:
+        learnt, judged = data, data
+        way = _chosen_way(model, learnt, number, seed)
+        scores = _out_of_fold(model, data, number, seed)
+    else:
+        is_apart = np.array([w in apart for w, _ in data.tasks])[data.groups]
+        learnt, judged = _rows(data, ~is_apart), _rows(data, is_apart)
+        way = _chosen_way(model, learnt, number[~is_apart], seed)
+    tuned = None if way is None else _teaching(model, learnt, seed).model(way)
+    if apart is not None and tuned is not None:
+        scores = tuned.predict(judged.batch)
+    original = model.predict(judged.batch)
+    before = evaluate_scores(original, judged.latency_s, judged.groups)
+    if tuned is None:
+        comparison = Comparison(
+            kept=PRETRAINED, way=None, before=before, fine_tuned=None, after=before
+        )
+        return FineTuned(model, comparison, judged, original)
+    after = evaluate_scores(scores, judged.latency_s, judged.groups)
+    better = is_better(after, before)
+    comparison = Comparison(
+        kept=FINE_TUNED if better else PRETRAINED,
+        way=way,
+        before=before,
+        fine_tuned=after,
+        after=after if better else before,
+    )
+    kept, of_kept = (tuned, scores) if better else (model, original)
+    return FineTuned(kept, comparison, judged, of_kept)
+
+
+def is_better(one: Metrics, other: Metrics) -> bool:
+    """Whether the first is lower in neither top-1 nor top-5 and higher in one of them."""
+    figures, others = (one.top1, one.top5), (other.top1, other.top5)
+    return figures != others and all(a >= b for a, b in zip(figures, others, strict=True))
+
+
+def _chosen_way(model: CostModel, data: TrainingData, folds: Integers, seed: int) -> str | None:
+    """Compare the ways on tasks that were not learnt from; ``None`` if none gains anything."""
+    original = model.predict(data.batch)
+    scores: dict[str, Floats] = {}
+    for held, learnt in _splits(data, folds):
+        teaching = _teaching(model, _rows(data, learnt), seed)
+        for way, found in teaching.predict(select(data.batch, held)).items():
+            scores.setdefault(way, original.copy())[held] = found
+    quality = {way: _quality(found, data) for way, found in scores.items()}
+    best = max(quality, key=quality.__getitem__, default=None)
+    return best if best is not None and quality[best] > _quality(original, data) else None
+
+
+def _out_of_fold(model: CostModel, data: TrainingData, folds: Integers, seed: int) -> Floats:
+    """Score each program by a model that was fine-tuned on other folds, its way chosen there."""
+    scores = model.predict(data.batch)
+    for held, learnt in _splits(data, folds):
+        part = _rows(data, learnt)
+        if (way := _chosen_way(model, part, folds[learnt], seed)) is not None:
+            teaching = _teaching(model, part, seed)
+            scores[held] = teaching.predict(select(data.batch, held))[way]
+    return scores
+
+
+def _splits(data: TrainingData, folds: Integers) -> Iterator[tuple[Bools, Bools]]:
+    """What is held back in turn, and what is learnt from meanwhile."""
+    for fold in np.unique(folds):
+        learnt = folds != fold
+        if np.any(np.bincount(data.groups[learnt]) > 1):
+            yield ~learnt, learnt
+
+
+def _teaching(model: CostModel, data: TrainingData, seed: int) -> FineTuning:
+    return FineTuning(model, data.batch, data.labels, data.groups, seed=seed)
+
+
+def _quality(scores: Floats, data: TrainingData) -> float:
+    """Each task counts alike: a sum of latencies would be up to the few that take longest."""
+    metrics = evaluate_scores(scores, data.latency_s, data.groups)
+    return (metrics.top1_task_mean + metrics.top5_task_mean) / 2
+
+
+def _rows(data: TrainingData, chosen: Bools) -> TrainingData:
+    """Return some of the programs; their tasks keep their numbers."""
+    return TrainingData(
+        select(data.batch, chosen),
+        data.latency_s[chosen],
+        data.labels[chosen],
+        data.groups[chosen],
+        data.tasks,
+    )
