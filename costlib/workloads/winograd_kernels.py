@@ -129,7 +129,8 @@ def input_transform(image: Image, output: Image, padding: tuple[int, int], tile:
                 tirx.max(tirx.min(at, extent - 1), 0)
                 for at, extent in ((y, image.height), (x_, image.width))
             )
-            load = tirx.BufferLoad(x, image.place(number, y, x_, channel))
+            # By a name: TVM would simplify the index in the selection to what may lie outside.
+            load = line.named(tirx.BufferLoad(x, image.place(number, y, x_, channel)))
             return line.named(tirx.Select(inside, load, tirx.const(0.0, "float32")))
 
         values = line.transformed(matrix, [[read(y, x_) for x_ in columns] for y in rows])

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -96,6 +98,39 @@ def test_what_follows_is_computed_where_outputs_are_stored(
         if layout == "nhwc"
         else "winograd_output"
     )
+
+
+_BETWEEN_GUARDS = """
+import ctypes, mmap, sys
+import numpy as np
+from costlib.hardware import Hardware
+from costlib.tvm_compat import tvm
+from costlib.workloads.winograd_kernels import Image, input_transform, places, tiles
+
+image, tile = Image(1, 8, 8, 16, int(sys.argv[1]) or None), int(sys.argv[2])
+kernel = input_transform(image, image, (1, 1), tile).with_attr("global_symbol", "main")
+library = tvm.compile(tvm.IRModule({"main": kernel}), target=Hardware.local().tvm_target())
+page = mmap.PAGESIZE
+assert image.nbytes == page == 4096
+memory = mmap.mmap(-1, 3 * page)
+start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+libc = ctypes.CDLL(None, use_errno=True)
+for guard in (start, start + 2 * page):
+    assert libc.mprotect(ctypes.c_void_p(guard), ctypes.c_size_t(page), 0) == 0
+x = np.frombuffer(memory, "float32", page // 4, page).reshape(image.shape)
+x[:] = 1
+v = tvm.runtime.empty((places(tile), tiles(image, tile), 16), "float32")
+library["main"](tvm.runtime.from_dlpack(x), v)
+print(np.isfinite(v.numpy()).all())
+"""
+
+
+@pytest.mark.parametrize("block", [0, 8])
+@pytest.mark.parametrize("tile", TILES)
+def test_nothing_outside_an_image_is_read(block: int, tile: int) -> None:
+    command = [sys.executable, "-c", _BETWEEN_GUARDS, str(block), str(tile)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout) == (0, "True\n"), found.stderr[-1000:]
 
 
 def test_kernels_with_a_schedule_are_not_tuned(

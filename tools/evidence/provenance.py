@@ -77,6 +77,8 @@ class Goals(_Strict):
         Most networks that are slower than PyTorch.
     surrogate_correlation
         Least rank correlation of what settings reach on a surrogate and in real races.
+    faster_than
+        Least geometric mean of throughput relative to each engine's.
     """
 
     search_overhead_ratio: float
@@ -84,6 +86,7 @@ class Goals(_Strict):
     generated_of_long: float
     slower_than_pytorch: int
     surrogate_correlation: float
+    faster_than: dict[str, float]
 
 
 class Provenance(_Strict):

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from tools.evidence.beside_engines import ENGINES, BesideEngines
 from tools.evidence.files import read_result
 from tools.evidence.markdown import in_words, share, table, times
+from tools.evidence.means import geometric_mean
 from tools.evidence.pages.page import Page
 from tools.evidence.pages.ranking import BUNDLES, manifest
 from tools.evidence.protocol import HEAVY_TRIALS, LONG_TRIALS, NETWORK_GENERATED, NETWORK_TRIALS
@@ -49,6 +51,7 @@ def headlines() -> list[Headline]:
         _overhead(search["heavy_by_hardware"]),
         _without_a_bundle(search["ablation"]),
         *_torch(read_result("torch")),
+        *_engines(read_result("engines")),
         _ranking(),
         _generated(read_result("generate")),
         _fuzz(read_result("fuzz")),
@@ -113,6 +116,25 @@ def _torch(result: Row) -> list[Headline]:
             "pytorch",
         ),
     ]
+
+
+def _engines(result: Row) -> list[Headline]:
+    rows = [BesideEngines.model_validate(row) for row in result["networks"]]
+    found = []
+    for engine, goal in provenance().goals.faster_than.items():
+        ratios = [ratio for row in rows if (ratio := row.ratio(engine)) is not None]
+        mean = geometric_mean(ratios)
+        found.append(
+            Headline(
+                f"Throughput of {len(ratios)} tuned networks, all layouts",
+                times(mean),
+                ENGINES[engine],
+                _goal(f"at least {goal:g}", mean >= goal),
+                sorted({row.hardware for row in rows}),
+                "engines",
+            )
+        )
+    return found
 
 
 def _ranking() -> Headline:
