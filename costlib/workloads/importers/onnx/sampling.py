@@ -51,7 +51,7 @@ def _grid_sample(node: Node) -> Tensor:
             value = data[(n, c, *whole)]
             if not inside:
                 return value
-            return tirx.Select(tirx.all(*inside), value, number(0))
+            return tirx.if_then_else(tirx.all(*inside), value, number(0))
 
         places = []
         for i, extent in enumerate(extents):
@@ -177,7 +177,8 @@ def _roi_align(node: Node) -> Tensor:
                 rest[1] if dx else number(1) - rest[1]
             )
             value = value + data[(image[r], c, *at)] * weight
-        return te.sum(tirx.Select(tirx.all(*inside), value, number(0)), axis=taps)
+        found = tirx.if_then_else(tirx.all(*inside), value, number(0))
+        return te.sum(found, axis=taps)
 
     shape = [rois.shape[0], x.shape[1], height, width]
     total = computed("roi_align", shape, element, wide, rois, batch)
