@@ -16,7 +16,7 @@ from costlib.workloads.variants import varied, with_weights
 FORMATS: tuple[WeightFormat, ...] = ("int8", "int4")
 FEW = settings(
     deadline=None,
-    max_examples=6,
+    max_examples=4,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 

@@ -22,7 +22,7 @@ from costlib.workloads.winograd_kernels import TILES, _matrices
 LAYOUTS = ("nhwc", "nchw8c")
 FEW = settings(
     deadline=None,
-    max_examples=8,
+    max_examples=5,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 

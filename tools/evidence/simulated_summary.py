@@ -197,14 +197,17 @@ def _drawn_means(ratios: Ratios, rng: np.random.Generator) -> Floats:
     """
     cases = sorted(set().union(*(of_cases.keys() for of_cases in ratios.values())))
     table = np.array([[of.get(case, np.nan) for case in cases] for of in ratios.values()])
-    rows = {what: [i for i, case in enumerate(cases) if case[0] == what] for what, _ in cases}
-    tasks = list(rows.values())
-    means = np.empty((len(table), _DRAWS))
-    for draw in range(_DRAWS):
-        chosen = [tasks[i] for i in rng.integers(len(tasks), size=len(tasks))]
-        columns = np.concatenate([rng.choice(seeds, len(seeds)) for seeds in chosen])
-        found = table[:, columns]
-        known = np.isfinite(found)
-        sums, counts = np.where(known, found, 0).sum(1), known.sum(1)
-        means[:, draw] = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    return means
+    seeds = defaultdict(list)
+    for place, (task, _) in enumerate(cases):
+        seeds[task].append(place)
+    sizes = np.array([len(places) for places in seeds.values()])
+    seats = np.array([np.resize(places, sizes.max()) for places in seeds.values()])
+    chosen = rng.integers(len(seats), size=(_DRAWS, len(seats)))
+    size = sizes[chosen][..., None]
+    picked = (rng.random((*chosen.shape, sizes.max())) * size).astype(int)
+    counts = np.zeros((_DRAWS, len(cases)))
+    draws = np.arange(_DRAWS)[:, None, None]
+    np.add.at(counts, (draws, seats[chosen[..., None], picked]), np.arange(sizes.max()) < size)
+    known = np.isfinite(table)
+    sums, numbers = (side @ counts.T for side in (np.where(known, table, 0), known.astype(float)))
+    return np.where(numbers > 0, sums / np.maximum(numbers, 1), np.nan)
