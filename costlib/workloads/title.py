@@ -16,6 +16,9 @@ _HEAVY = re.compile(
 )
 """Operators that a fused one is named after, wherever they stand in its name."""
 
+_SMALL_WEIGHTS = "int"
+"""What a product with weights in 8 or 4 bits has in its name."""
+
 _BATCH_NORM = "subtract_divide_multiply_add"
 
 Argument = tuple[str, Sequence[int]]
@@ -44,6 +47,9 @@ def task_title(name: str, arguments: Sequence[Argument], workload_id: str) -> st
     text = f"{_kind(operator, shapes)} {_extents(operator, shapes)}".strip()
     if arguments and arguments[0][0] != "float32":
         text += f" {arguments[0][0]}"
+    if _SMALL_WEIGHTS in others and len(shapes) > 1:
+        bits = 8 if shapes[0][-1:] == shapes[1][:1] else 4  # Two rows of 4 bits are one.
+        others[others.index(_SMALL_WEIGHTS)] = f"int{bits} weights"
     return f"{' + '.join([text, *others])} · {short_id(workload_id)}"
 
 

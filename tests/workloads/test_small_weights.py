@@ -78,6 +78,7 @@ def test_what_follows_is_fused_and_weights_are_small(
     first = next(task for task in tasks if "relu" in task.name)
     rows = 64 if weights == "int8" else 32
     assert ("int8", (rows, 96)) in first.arguments
+    assert f"+ {weights} weights" in first.title
 
 
 def test_rows_that_make_no_groups_stay_as_they_are(hardware: Hardware) -> None:
