@@ -51,8 +51,8 @@ class Original:
     untuned_s
         Seconds of the untuned network's fastest call.
     rounding_error
-        Largest difference between what it computes and what the rounded network does; ``None`` if
-        none is rounded.
+        Largest difference between what the original computes and what the rounded network does;
+        ``None`` without either.
     """
 
     def __init__(
@@ -103,7 +103,9 @@ class Original:
             found = trial.compare(self._specs, expected)
             errors += [one.max_abs_error for one in found if one.max_abs_error is not None]
             held.append(Expectation(trial.inputs, expected))
-        self._trials, self.rounding_error = held, max(errors)
+        self._trials = held
+        if self._network.reference is not None:
+            self.rounding_error = max(errors)
 
     def compare(self, library: Path, measurer: Measurer) -> tuple[list[OutputAgreement], float]:
         """Run a library and compare what it returns with what the original does.

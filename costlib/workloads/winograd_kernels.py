@@ -20,10 +20,10 @@ _POINTS = {
     2: (0.0, 1.0, -1.0),
     4: (0.0, 3 / 4, -3 / 4, 4 / 3, -4 / 3),
 }
-"""Where the polynomials are evaluated, besides at infinity, by tile; chosen for small errors.
+"""Where the polynomials are evaluated, besides at infinity, by tile.
 
-With 3/4 and 4/3 sums of float32 are twice as exact as with the usual 1 and 2 (as Barabasz et al.
-found, arXiv:1803.10986).
+Which points they are decides how exact sums of float32 are (Barabasz et al., arXiv:1803.10986):
+with 3/4 and its reciprocal they are more so than with the usual 1 and 2.
 """
 
 _DECIMALS = 12

@@ -17,7 +17,7 @@ from costlib.space.design_space import DesignSpace
 from costlib.tuning.networks import NetworkSet
 from costlib.workloads import Network, extract_tasks, load_network, winograd
 from costlib.workloads.layout import in_layout
-from costlib.workloads.winograd_kernels import TILES, _matrices
+from costlib.workloads.winograd_kernels import _POINTS, TILES, _matrices
 
 LAYOUTS = ("nhwc", "nchw8c")
 FEW = settings(
@@ -56,6 +56,27 @@ def test_the_matrices_convolve(tile: int) -> None:
     x, w = rng.standard_normal(tile + 2), rng.standard_normal(3)
     found = outputs @ ((weights @ w) * (inputs @ x))
     np.testing.assert_allclose(found, np.correlate(x, w, "valid"), rtol=1e-9)
+
+
+def test_its_points_are_more_exact_than_the_usual_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((500, 64, 6, 6)), rng.standard_normal((64, 3, 3))
+    places = [(i, j) for i in range(3) for j in range(3)]
+    exact = sum(
+        np.einsum("pcxy,c->pxy", x[..., i : i + 4, j : j + 4], w[:, i, j]) for i, j in places
+    )
+
+    def error() -> float:
+        weights, inputs, outputs = _matrices(4)
+        u = (weights @ w @ weights.T).astype("float32")
+        v = inputs.astype("float32") @ x.astype("float32") @ inputs.T.astype("float32")
+        sums = (u * v).sum(1, dtype="float32")
+        found = outputs.astype("float32") @ sums @ outputs.T.astype("float32")
+        return float(np.sqrt(np.mean((found - exact) ** 2)))
+
+    ours = error()
+    monkeypatch.setitem(_POINTS, 4, (0.0, 1.0, -1.0, 2.0, -2.0))
+    assert ours < 0.75 * error()
 
 
 @FEW
