@@ -5,21 +5,26 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from costlib.errors import DifferentNetworkError
+from costlib.errors import DifferentNetworkError, InputError, MeasureError
+from costlib.files import write_file
 from costlib.hardware import Hardware
 from costlib.measure.jobs import SLOW_SECS
 from costlib.measure.measurer import Measurer
+from costlib.scratch import ScratchFolder
 from costlib.tuning.comparison import compare
 from costlib.tuning.compiled import CompiledNetwork
 from costlib.tuning.database import only
+from costlib.tuning.in_network import place
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.originals import Original, faults_of
 from costlib.tuning.profile import forget_profile, note_profile
 from costlib.tuning.result import NetworkResult
 from costlib.workloads import prepare_network
+from costlib.workloads.agreement import OutputAgreement
 from costlib.workloads.task import Task
 from costlib.workloads.variants import in_float
 
@@ -143,6 +148,12 @@ class Compiler:
                         f"{network.name} computes something else than {original.name}: "
                         f"{'; '.join(faults)}"
                     )
+            placed_s: dict[str, float] = {}
+            if tuned_s < SLOW_SECS and self._measurer.devices is None:
+                kept = [t for t in self._called(number) if t.workload_id not in wrong]
+                placed = self._placed(number, database, kept, library, original)
+                if placed is not None:
+                    outputs, placed_s = placed
             figures = compare(
                 network,
                 original,
@@ -154,7 +165,11 @@ class Compiler:
                 self._report,
             )
             fields = figures.model_dump()
-            results.append(NetworkResult(network=network.name, library=str(library), **fields))
+            results.append(
+                NetworkResult(
+                    network=network.name, library=str(library), placed_s=placed_s, **fields
+                )
+            )
         fast = [one for one in results if one.latency_after_s < SLOW_SECS]
         if self._measurer.devices is None and fast:
             self._report("noting where the time goes")
@@ -166,6 +181,39 @@ class Compiler:
     def _build(self, number: int, database: Any, library: Path) -> None:
         prepared = self.networks.prepared[number]
         CompiledNetwork.build(prepared, self._hardware, database).save(library)
+
+    def _placed(
+        self, number: int, database: Any, tasks: Sequence[Task], library: Path, original: Original
+    ) -> tuple[list[OutputAgreement], dict[str, float]] | None:
+        """Compile a network with the programs that are fastest in it, if those are others.
+
+        Returns
+        -------
+        outputs, placed_s
+            How its outputs agree, and what those programs took alone; ``None`` if it stays as it
+            is.
+        """
+        self._report(f"choosing programs in {self.networks.networks[number].name}")
+        build = partial(self._build, number)
+        try:
+            placed = place(database, tasks, self._measurer, build)
+            if placed is None:
+                return None
+            with ScratchFolder() as folder:
+                candidate = folder / library.name
+                build(placed.database, candidate)
+                outputs, _ = original.compare(candidate, self._measurer)
+                if faults_of(outputs) and not original.faults:
+                    return None
+                write_file(library, candidate.read_bytes())
+        except (InputError, MeasureError) as error:
+            _log.info("programs are not chosen in the network: %s", error)
+            return None
+        return outputs, placed.latency_s
+
+    def _called(self, number: int) -> list[Task]:
+        calls = self.networks.calls[number]
+        return [task for task, count in zip(self.networks.tasks, calls, strict=True) if count]
 
     def _blamed(self, number: int, database: Any, library: Path, original: Original) -> list[Task]:
         """Return the tasks whose programs make a network compute something else, by halving."""
@@ -179,8 +227,7 @@ class Compiler:
             half = len(tasks) // 2
             return among(tasks[:half]) + among(tasks[half:])
 
-        calls = self.networks.calls[number]
-        return among([t for t, count in zip(self.networks.tasks, calls, strict=True) if count])
+        return among(self._called(number))
 
 
 def library_name(network: str, count: int) -> str:

@@ -13,28 +13,23 @@ from pathlib import Path
 import numpy as np
 from pydantic import ValidationError
 
-from costlib.arrays import Floats, load_arrays, save_arrays
+from costlib.arrays import Floats
 from costlib.errors import CostlibError, InputError, MeasureError
 from costlib.files import write_file
 from costlib.frozen import Frozen
 from costlib.hardware import Hardware
 from costlib.measure.canary_kernels import CPU_MEMORY_BYTES
-from costlib.measure.config import NetworkJob, TraceJob
 from costlib.measure.measurer import Measurer
 from costlib.scratch import ScratchFolder
-from costlib.tuning.compiled import CompiledNetwork
 from costlib.tuning.result import NetworkResult, read_result
+from costlib.tuning.traces import Traced, quiet_s
 from costlib.tuning.turns import Contestant, take_turns
 from costlib.workloads.interface import Kernel
-from costlib.workloads.network import InputSpec
 
 PROFILE = "profile.json"
 """In a run's folder."""
 
 _TURNS = 5
-_QUIET_SHARE = 0.1
-"""Of the calls, those that took least count."""
-
 _log = logging.getLogger(__name__)
 
 
@@ -128,34 +123,16 @@ def profile_network(
     MeasureError
         It does not run.
     """
-    network = CompiledNetwork.load(library)
-    calls = network.calls
-    if calls is None or network.signature is None:
-        raise InputError(
-            f"{library} does not tell where its time goes: an older costlib compiled it, or it has "
-            "branches or unknown shapes; `costlib tune --resume` compiles it anew"
-        )
-    rng = np.random.default_rng(0)
-    inputs = [
-        InputSpec(spec.name, spec.dtype, spec.shape).random(rng)
-        for spec in network.signature.inputs
-    ]
     with ScratchFolder() as folder:
-        file, path = folder / "inputs", str(library.resolve())
-        save_arrays(file, [*inputs, *(tensor.numpy() for tensor in network.first_state())])
+        network = Traced(library, measurer, folder)
         times: list[Floats] = []
 
-        def plain(secs: float) -> float:
-            return _seconds(measurer, NetworkJob(path=path, inputs=str(file), secs=secs))
-
         def traced(secs: float) -> float:
-            noted = folder / "times"
-            job = TraceJob(path=path, inputs=str(file), times=str(noted), secs=secs)
-            fastest_s = _seconds(measurer, job)
-            times.extend(load_arrays(noted))
+            fastest_s, noted = network.traced(secs)
+            times.append(noted)
             return fastest_s
 
-        contestants = Contestant(plain), Contestant(traced)
+        contestants = Contestant(network.plain), Contestant(traced)
         take_turns(contestants, _TURNS)
     network_s, traced_s = (min(one.turns) for one in contestants)
     *latencies_s, dispatch_s = quiet_s(np.concatenate(times)).tolist()
@@ -163,7 +140,7 @@ def profile_network(
         KernelProfile(
             **call.model_dump(), latency_s=latency_s, tuned_s=tuned_s.get(call.workload_id)
         )
-        for call, latency_s in zip(calls, latencies_s, strict=True)
+        for call, latency_s in zip(network.kernels, latencies_s, strict=True)
     )
     tasks_s = sum(k.latency_s if k.tuned_s is None else k.tuned_s for k in kernels)
     return NetworkProfile(
@@ -176,32 +153,6 @@ def profile_network(
         memory_bytes_per_s=CPU_MEMORY_BYTES / measurer.reference.memory_s,
         kernels=kernels,
     )
-
-
-def quiet_s(times: Floats) -> Floats:
-    """Return what each part of a call takes while the machine is quiet.
-
-    Parameters
-    ----------
-    times
-        `calls x parts`, in seconds.
-
-    Returns
-    -------
-    ndarray
-        float64 `parts`: means over the calls that took least.
-    """
-    totals = times.sum(1)
-    count = max(1, round(_QUIET_SHARE * len(totals)))
-    quiet: Floats = times[np.argsort(totals, kind="stable")[:count]].mean(0)
-    return quiet
-
-
-def _seconds(measurer: Measurer, job: NetworkJob | TraceJob) -> float:
-    outcome = measurer.run_job(job)
-    if outcome.timing is None:
-        raise MeasureError(f"the compiled network {job.path} does not run: {outcome.error}")
-    return outcome.timing.run_secs[0]
 
 
 def profile_run(folder: Path) -> RunProfile:
@@ -238,8 +189,9 @@ def note_profile(
     reasons: list[CostlibError] = []
     for network in networks:
         library = folder / Path(network.library).name
+        programs_s = {**tuned_s, **network.placed_s}
         try:
-            profiles.append(profile_network(network.network, library, measurer, tuned_s))
+            profiles.append(profile_network(network.network, library, measurer, programs_s))
         except (InputError, MeasureError) as error:
             reasons.append(error)
     found = RunProfile(networks=tuple(profiles))

@@ -87,10 +87,14 @@ class NetworkResult(Comparison):
         Its name.
     library
         The compiled network.
+    placed_s
+        Of tasks, by workload id, that run faster in the network with another program than the
+        one that is fastest alone: seconds that that other one took alone.
     """
 
     network: str
     library: str
+    placed_s: dict[str, float] = Field(default_factory=dict)
 
 
 class TuneResult(Frozen):

@@ -22,9 +22,9 @@ from costlib.tuning.profile import (
     RunProfile,
     profile_network,
     profile_run,
-    quiet_s,
     read_profile,
 )
+from costlib.tuning.traces import quiet_s
 from costlib.tvm_compat import tvm
 from costlib.workloads import extract_tasks, load_network, prepare_network
 
