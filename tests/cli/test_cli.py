@@ -268,8 +268,8 @@ BAD = {
     "a time that is past": (("tune", "bert_tiny", "--minutes", "-1", "--out", "x"), "--minutes"),
     "no cores": (("hardware", "--cores", "0"), "--cores"),
     "a target of another machine": (
-        ("hardware", "--target", "llvm -mcpu=knl -num-cores 1"),
-        "cannot execute code for 'knl'",
+        ("hardware", "--target", "llvm -mcpu=diamondrapids -num-cores 1"),
+        "cannot execute code for 'diamondrapids'",
     ),
     "a target that says too much": (
         ("hardware", "--target", "llvm -mattr=+avx"),

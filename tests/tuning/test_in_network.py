@@ -8,6 +8,7 @@ import pytest
 
 from costlib.hardware import Hardware
 from costlib.measure.measurer import Measurer
+from costlib.tuning import in_network
 from costlib.tuning.compiled import CompiledNetwork
 from costlib.tuning.in_network import place
 from costlib.tvm_compat import ms, tvm
@@ -17,6 +18,11 @@ from costlib.workloads.extraction import tasks_of
 from costlib.workloads.task import Task
 
 SOURCE = "matmul 192 192 192"
+
+
+@pytest.fixture(autouse=True)
+def as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_network, "_RANKS", 4)
 
 
 @pytest.fixture(scope="module")

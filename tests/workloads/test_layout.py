@@ -97,10 +97,10 @@ def test_a_layout_that_cannot_hold_a_mask_is_left_out(
     hardware: Hardware, caplog: pytest.LogCaptureFixture
 ) -> None:
     builder = relax.BlockBuilder()
-    x = relax.Var("x", relax.TensorType((1, 8, 3, 3), "float32"))
+    x = relax.Var("x", relax.TensorType((1, 16, 3, 3), "float32"))
     with builder.function("main", [x]):
         with builder.dataflow():
-            weight = relax.const(np.ones((16, 8, 1, 1), "float32"))
+            weight = relax.const(np.ones((16, 16, 1, 1), "float32"))
             y = builder.emit(relax.op.nn.conv2d(x, weight))
             mask = builder.emit(relax.op.greater(y, relax.const(0.0)))
             masked = relax.op.where(mask, y, relax.op.multiply(y, relax.const(2.0)))
