@@ -50,7 +50,11 @@ _GLANCE_SECS = 0.03
 """A glance at a program takes so many calls, or this long."""
 
 _HOPELESS = 1.5
-"""A program whose first, cold call is this much slower still gets two calls more."""
+"""A program whose first, cold call is this much slower still gets two calls more; or none, if
+that took so long that caches were warm for most of it."""
+
+_LONG_SECS = 0.05
+"""A call that takes so long is hardly longer for being the first."""
 
 
 def build(job: BuildJob, target: Any) -> None:
@@ -76,9 +80,12 @@ def run(job: RunJob, canary: Canary) -> Timing:
         call_secs = device_stopwatch(library, arguments, canary.device)
     too_slow_s = math.inf if job.best_s is None else config.race_factor * job.best_s
     warm_up_secs = call_secs()
-    most_calls = 2 if warm_up_secs > _HOPELESS * too_slow_s else _GLANCE_CALLS
+    is_hopeless = warm_up_secs > _HOPELESS * too_slow_s
     before = canary.measure()
-    secs = _fastest(call_secs, _GLANCE_SECS, most_calls)
+    if is_hopeless and warm_up_secs >= _LONG_SECS:
+        secs = warm_up_secs
+    else:
+        secs = _fastest(call_secs, _GLANCE_SECS, 2 if is_hopeless else _GLANCE_CALLS)
     repeat = _Repeat(secs, before, canary.measure())
     before = repeat.after
     glance = _timing([repeat], raced=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,35 @@ def test_a_run_by_the_clock_or_by_the_devices_timer(
     timing = jobs.run(job, canary)
     assert len(timing.run_secs) == len(timing.canary_memory) == QUICK.repeats
     assert all(0 < secs < 1 for secs in timing.run_secs)
+
+
+@pytest.mark.parametrize(("long_s", "calls"), [(0.0, 1), (1.0, 3)])
+def test_what_is_slow_and_hopeless_is_called_once(
+    monkeypatch: pytest.MonkeyPatch,
+    library: Path,
+    canary: Canary,
+    matmul: Task,
+    long_s: float,
+    calls: int,
+) -> None:
+    counted: list[float] = []
+
+    def clocked(call: Callable[[], object]) -> Callable[[], float]:
+        return lambda: counted.append(1.0) or 0.5
+
+    monkeypatch.setattr(jobs, "_clocked", clocked)
+    monkeypatch.setattr(jobs, "_LONG_SECS", long_s)
+    reference = canary.measure()
+    job = RunJob(
+        path=str(library),
+        arguments=matmul.arguments,
+        config=QUICK,
+        best_s=1e-6,
+        reference=reference,
+    )
+    timing = jobs.run(job, canary)
+    assert timing.raced and timing.run_secs == (0.5,)
+    assert len(counted) == calls
 
 
 def test_a_devices_timer_calls_the_program(library: Path, matmul: Task) -> None:
