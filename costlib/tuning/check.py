@@ -10,6 +10,7 @@ import numpy as np
 from costlib.errors import UnsupportedModelError
 from costlib.frozen import Frozen
 from costlib.hardware import Hardware
+from costlib.processor import allow_tiles
 from costlib.tuning.compiled import CompiledNetwork
 from costlib.tvm_compat import tvm
 from costlib.workloads import InputSpec, Network, load_network, prepare_network
@@ -92,6 +93,7 @@ def check(
         There is no such network, or the file is not what its name says.
     """
     hardware = hardware or Hardware.local()
+    allow_tiles(hardware.target)
     try:
         network = load_network(source, inputs, example_inputs=example_inputs)
         prepared = prepare_network(network, hardware)
