@@ -84,6 +84,12 @@ def llvm_features(mcpu: str, mattr: Sequence[str] = ()) -> set[str]:
     return {str(name) for name in tvm.target.codegen.llvm_get_cpu_features(target)}
 
 
+def has_instructions(target: dict[str, Any], name: str) -> bool:
+    """Whether code for a target, as a dictionary, may use an instruction set of LLVM's."""
+    is_x86 = target["kind"] == "llvm" and "mcpu" in target and platform.machine() == "x86_64"
+    return is_x86 and name in llvm_features(target["mcpu"], target.get("mattr", ()))
+
+
 def checked_attributes(mattr: Sequence[str]) -> list[str]:
     """Check what is asked for beside a processor.
 
