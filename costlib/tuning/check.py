@@ -129,7 +129,7 @@ def compared(network: Network, machine: Any, rounded: Any = None) -> Check:
     first: Check | None = None
     for name, arrays in telling_inputs(network):
         try:
-            expectation = Expectation.of(network.reference, arrays)
+            expectation = Expectation.of(network.reference, arrays, network.precision)
         except Exception:
             if first is None and not network.examples:
                 raise
@@ -138,7 +138,7 @@ def compared(network: Network, machine: Any, rounded: Any = None) -> Check:
         if rounded is not None:
             expected = run(rounded, [*arrays, *network.state])
             rounding_error = _largest(expectation.compare(specs, expected))
-            expectation = Expectation(arrays, expected)
+            expectation = Expectation(arrays, expected, precision=network.precision)
         actual = run(machine, [*arrays, *network.state])
         outputs = expectation.compare(specs, actual, nan_may_spread=name in MADE_UP)
         faults = [f"{output.name}: {output.fault}" for output in outputs if output.fault]

@@ -5,6 +5,8 @@ TVM's own for 8 bits do not fit LLVM 22, whose VNNI takes bytes where it took wo
 sums of two products, which these do not.
 """
 
+# mypy: ignore-errors
+# ruff: noqa: N803, N806, N812
 from __future__ import annotations
 
 import functools
@@ -20,10 +22,12 @@ BF16 = "dot_16x2_bf16"
 
 _BF16_FUNCTION = """
 declare <16 x float> @llvm.x86.avx512bf16.dpbf16ps.512(<16 x float>, <32 x bfloat>, <32 x bfloat>)
-define linkonce_odr hidden <16 x float> @costlib_dot_bf16(<16 x float> %c, <16 x i32> %a, <16 x i32> %b) alwaysinline nounwind {
+define linkonce_odr hidden <16 x float>
+@costlib_dot_bf16(<16 x float> %c, <16 x i32> %a, <16 x i32> %b) alwaysinline nounwind {
   %x = bitcast <16 x i32> %a to <32 x bfloat>
   %y = bitcast <16 x i32> %b to <32 x bfloat>
-  %r = call <16 x float> @llvm.x86.avx512bf16.dpbf16ps.512(<16 x float> %c, <32 x bfloat> %x, <32 x bfloat> %y)
+  %r = call <16 x float> @llvm.x86.avx512bf16.dpbf16ps.512(
+      <16 x float> %c, <32 x bfloat> %x, <32 x bfloat> %y)
   ret <16 x float> %r
 }
 """

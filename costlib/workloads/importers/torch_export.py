@@ -17,6 +17,7 @@ from costlib.errors import InputError, UnsupportedModelError, quoted
 from costlib.tvm_compat import relax
 from costlib.tvm_compat.api import main_function
 from costlib.workloads.importers.torch_archive import data_of
+from costlib.workloads.integer_products import with_integer_products
 from costlib.workloads.network import InputSpec, Network
 from costlib.workloads.signature import Signature, TensorSpec, Tree, leaf
 from costlib.workloads.torch_arrays import to_numpy, to_torch
@@ -62,7 +63,7 @@ def import_program(program: Any, name: str) -> Network:
         with _quiet():
             decomposed = _decomposed(program)
             parts = _Parts.of(decomposed)
-            mod = _built(decomposed, parts)
+            mod = with_integer_products(_built(decomposed, parts))
             examples = _examples(program, parts)
             reference = TorchReference(program.module(), parts.signature, parts.initial(), program)
     except UnsupportedModelError as error:
