@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 import os
 import warnings
@@ -22,6 +23,9 @@ from costlib.workloads.network import InputSpec, Network
 from costlib.workloads.signature import Signature, TensorSpec, Tree, leaf
 from costlib.workloads.torch_arrays import to_numpy, to_torch
 from costlib.workloads.torch_reference import TorchReference
+
+_QUANTISING = "torch.ao.quantization.fx._decomposed"
+"""Where PyTorch declares the operators of quantised programs."""
 
 _FORCE_DATA_ALONE = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 
@@ -86,6 +90,7 @@ def import_saved(path: Path) -> Network:
 
     try:
         with _quiet(), _data_alone():
+            importlib.import_module(_QUANTISING)
             program = torch.export.load(data_of(path))
     except MemoryError:
         raise
