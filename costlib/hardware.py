@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import platform
 import re
+from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, field_validator
@@ -20,15 +20,15 @@ from pydantic import Field, field_validator
 from costlib.errors import TargetError, quoted
 from costlib.frozen import FrozenStrict
 from costlib.identity import content_id
-
-X86_LEVELS = ("x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64")
-"""The x86-64 psABI levels, best first: 512-bit vectors, 256-bit with FMA, 128-bit, base."""
-
-_CPUINFO_NAMES = {"sse3": "pni", "bmi": "bmi1", "sse4.1": "sse4_1", "sse4.2": "sse4_2"}
-"""LLVM's name of an instruction set -> Linux's, where they differ."""
-
-_INSTRUCTION_SETS = re.compile(r"(avx\w*|fma|sse|sse[234]|ssse3|sse4\.[12]|bmi2?|amx\w*)$")
-"""LLVM features that are instructions our code may use, not scheduling hints."""
+from costlib.processor import (
+    best_mcpu,
+    cache_bytes,
+    checked_attributes,
+    cpu_model,
+    further_instructions,
+    runs_here,
+    vector_bits,
+)
 
 _Count = Annotated[int, Field(ge=0, lt=2**63)]
 
@@ -70,6 +70,9 @@ class Hardware(FrozenStrict):
         for key in ("mcpu", "arch"):
             if not isinstance(target.get(key, ""), str):
                 raise ValueError(f"{key} is {target[key]!r}; it must be a name")
+        mattr = target.get("mattr", ())
+        if not isinstance(mattr, (list, tuple)) or not all(isinstance(one, str) for one in mattr):
+            raise ValueError(f"mattr is {mattr!r}; it must be a list of names")
         return target
 
     @cached_property
@@ -80,35 +83,51 @@ class Hardware(FrozenStrict):
         return f"{_slug(self.model)}-{_slug(isa)}-{self.num_cores}c-{digest}"
 
     @classmethod
-    def local(cls, *, mcpu: str | None = None, num_cores: int | None = None) -> Hardware:
+    def local(
+        cls,
+        *,
+        mcpu: str | None = None,
+        mattr: Sequence[str] = (),
+        num_cores: int | None = None,
+    ) -> Hardware:
         """Describe the CPU of this machine.
 
         Parameters
         ----------
         mcpu
             The LLVM processor or psABI level to generate code for. By default, or as
-            ``"native"``, the best that this machine really runs: LLVM's own guess goes by the
-            processor's family and may include instructions that a virtual machine hides.
+            ``"native"``, the best that this machine really runs, and the instructions for
+            products of few bits that it has beside: LLVM's own guess goes by the processor's
+            family, which a virtual machine may hide, as it may instructions.
+        mattr
+            Such instructions beside a processor that is named, e.g. ``["+avx512vnni"]``.
         num_cores
             Cores a program may use; all that this process may use by default.
 
         Raises
         ------
         TargetError
-            This machine cannot execute code for ``mcpu``, or has not that many cores.
+            This machine cannot execute code for ``mcpu`` and ``mattr``, or has not that many
+            cores.
         """
         available = len(os.sched_getaffinity(0))
         num_cores = available if num_cores is None else num_cores
         if not 1 <= num_cores <= available:
             raise TargetError(f"num_cores is {num_cores}, but this machine has {available}")
-        mcpu = _best_mcpu() if mcpu in (None, "native") else _checked_mcpu(mcpu)
+        if mcpu in (None, "native"):
+            mcpu = best_mcpu()
+            further = further_instructions(mcpu)
+        else:
+            further = checked_attributes(mattr)
+            mcpu = _checked_mcpu(mcpu, further)
+        target: dict[str, Any] = {"kind": "llvm", "mcpu": mcpu, "num-cores": num_cores}
         return cls(
             kind="cpu",
-            model=_cpu_model(),
+            model=cpu_model(),
             num_cores=num_cores,
-            target={"kind": "llvm", "mcpu": mcpu, "num-cores": num_cores},
-            vector_bits=_vector_bits(mcpu),
-            cache_bytes=_cache_bytes(),
+            target=target | ({"mattr": further} if further else {}),
+            vector_bits=vector_bits(mcpu),
+            cache_bytes=cache_bytes(),
         )
 
     @classmethod
@@ -225,7 +244,7 @@ def find_hardware(
 def _from_target(text: str) -> Hardware:
     """Read a target as TVM wrote it on one line: a kind, then ``-key=value`` or ``-key value``."""
     kind, *words = text.replace("=", " ").split()
-    known = {"llvm": {"-mcpu", "-num-cores"}, "cuda": {"-arch"}}[kind]
+    known = {"llvm": {"-mcpu", "-mattr", "-num-cores"}, "cuda": {"-arch"}}[kind]
     options = dict(zip(words[::2], words[1::2], strict=False))
     if len(words) % 2 or not options.keys() <= known:
         raise TargetError(f"'{text}' is not understood; after {kind}: {', '.join(sorted(known))}")
@@ -234,8 +253,12 @@ def _from_target(text: str) -> Hardware:
     cores = options.get("-num-cores")
     if cores is not None and not cores.isdecimal():
         raise TargetError(f"-num-cores is '{cores}' in '{text}'; it must be a number")
+    if "-mattr" in options and "-mcpu" not in options:
+        raise TargetError(f"-mattr stands beside -mcpu, which '{text}' has not")
     return Hardware.local(
-        mcpu=options.get("-mcpu"), num_cores=None if cores is None else int(cores)
+        mcpu=options.get("-mcpu"),
+        mattr=[name for name in options.get("-mattr", "").split(",") if name],
+        num_cores=None if cores is None else int(cores),
     )
 
 
@@ -265,74 +288,14 @@ def make_target(description: dict[str, Any]) -> Any:
     return target
 
 
-def _best_mcpu() -> str:
-    from costlib.tvm_compat import tvm
-
-    host = str(tvm.target.codegen.llvm_get_system_cpu())
-    if platform.machine() != "x86_64" or _runs_here(host):
-        return host
-    return next(level for level in X86_LEVELS if _runs_here(level))
-
-
-def _checked_mcpu(mcpu: str) -> str:
+def _checked_mcpu(mcpu: str, mattr: Sequence[str]) -> str:
     make_target({"kind": "llvm", "mcpu": mcpu})
-    if platform.machine() == "x86_64" and not _runs_here(mcpu):
+    if platform.machine() == "x86_64" and not runs_here(mcpu, mattr):
+        asked = " ".join([mcpu, *mattr])
         raise TargetError(
-            f"this machine cannot execute code for '{mcpu}'; the best it runs is '{_best_mcpu()}'"
+            f"this machine cannot execute code for '{asked}'; the best it runs is '{best_mcpu()}'"
         )
     return mcpu
-
-
-def _runs_here(mcpu: str) -> bool:
-    """Whether this machine has all the instructions of ``mcpu``."""
-    needed = {name for name in _llvm_features(mcpu) if _INSTRUCTION_SETS.match(name)}
-    flags = set(_cpuinfo().get("flags", "").split())
-    # Linux splits one feature name that LLVM keeps together: "avx512vnni" / "avx512_vnni".
-    flags |= {flag.replace("_", "") for flag in flags if flag.startswith("avx512")}
-    return {_CPUINFO_NAMES.get(name, name) for name in needed} <= flags
-
-
-def _llvm_features(mcpu: str) -> set[str]:
-    from costlib.tvm_compat import tvm
-
-    target = tvm.target.Target({"kind": "llvm", "mcpu": mcpu})
-    return {str(name) for name in tvm.target.codegen.llvm_get_cpu_features(target)}
-
-
-def _vector_bits(mcpu: str) -> int:
-    if platform.machine() != "x86_64":
-        return 128
-    features = _llvm_features(mcpu)
-    return 512 if "avx512f" in features else 256 if "avx" in features else 128
-
-
-def _cpuinfo() -> dict[str, str]:
-    first = Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0]
-    return {k.strip(): v.strip() for k, _, v in (line.partition(":") for line in first.split("\n"))}
-
-
-def _cpu_model() -> str:
-    info = _cpuinfo()
-    name = info.get("model name") or platform.processor() or platform.machine()
-    name = re.sub(r"\((R|TM)\)|@.*|\bCPU\b|\bProcessor\b", " ", name)
-    name = " ".join(name.split())
-    if {"cpu family", "model"} <= info.keys():
-        name += f" f{info['cpu family']}m{info['model']}"
-    return name
-
-
-def _cache_bytes() -> tuple[int, ...]:
-    """Per-core L1 and L2 and the shared last level, as Linux reports them."""
-    levels: dict[int, int] = {}
-    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        try:
-            if (index / "type").read_text().strip() == "Instruction":
-                continue
-            size = (index / "size").read_text().strip()
-            levels[int((index / "level").read_text())] = int(size.removesuffix("K")) * 1024
-        except (OSError, ValueError):
-            continue
-    return tuple(levels[level] for level in sorted(levels))
 
 
 def _slug(text: str) -> str:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from costlib.errors import TargetError
 from costlib.hardware import Hardware, find_hardware, make_target
+from costlib.processor import runs_here
 from costlib.tvm_compat import tvm
 
 
@@ -56,6 +57,8 @@ def test_ids_are_fit_for_folder_names(model: str, cores: int) -> None:
         {"cache_bytes": (-1,)},
         {"target": {"mcpu": {}}},
         {"target": {"arch": 80}},
+        {"target": {"mattr": "+avx512vnni"}},
+        {"target": {"mattr": [1]}},
     ],
 )
 def test_what_no_hardware_is(hardware: Hardware, changes: dict[str, Any]) -> None:
@@ -75,17 +78,11 @@ def test_processor_that_llvm_does_not_know() -> None:
 
 
 def test_instructions_this_machine_lacks() -> None:
-    lacking = [c for c in ("x86-64-v4", "diamondrapids") if not _runs(c)]
+    lacking = [c for c in ("x86-64-v4", "diamondrapids") if not runs_here(c)]
     if not lacking:
         pytest.skip("this machine runs everything")
     with pytest.raises(TargetError, match="cannot execute"):
         Hardware.local(mcpu=lacking[0])
-
-
-def _runs(mcpu: str) -> bool:
-    from costlib.hardware import _runs_here
-
-    return _runs_here(mcpu)
 
 
 @pytest.mark.parametrize("kind", ["no-such-kind", "vulkan"])

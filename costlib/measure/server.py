@@ -47,6 +47,7 @@ from costlib.measure.config import (
 )
 from costlib.measure.faults import fault_in, fault_of, is_out_of_memory
 from costlib.measure.limits import MemoryLimit
+from costlib.processor import allow_tiles
 from costlib.scratch import ScratchFolder
 
 _JOB: TypeAdapter[Job] = TypeAdapter(Annotated[Job, Field(discriminator="kind")])
@@ -174,6 +175,7 @@ class _Server:
     def __init__(self, connection: Connection, target: dict[str, Any]) -> None:
         self.connection = connection
         self.target = make_target(target)
+        allow_tiles(target)
         self.num_workers = len(os.sched_getaffinity(0))
         self.waiting: deque[tuple[int, Job]] = deque()
         self.children: dict[int, _Child] = {}

@@ -10,6 +10,7 @@ import numpy as np
 from costlib.errors import UnsupportedModelError
 from costlib.frozen import Frozen
 from costlib.hardware import Hardware
+from costlib.processor import allow_tiles
 from costlib.tuning.compiled import CompiledNetwork
 from costlib.tvm_compat import tvm
 from costlib.workloads import InputSpec, Network, load_network, prepare_network
@@ -92,6 +93,7 @@ def check(
         There is no such network, or the file is not what its name says.
     """
     hardware = hardware or Hardware.local()
+    allow_tiles(hardware.target)
     try:
         network = load_network(source, inputs, example_inputs=example_inputs)
         prepared = prepare_network(network, hardware)
@@ -127,7 +129,7 @@ def compared(network: Network, machine: Any, rounded: Any = None) -> Check:
     first: Check | None = None
     for name, arrays in telling_inputs(network):
         try:
-            expectation = Expectation.of(network.reference, arrays)
+            expectation = Expectation.of(network.reference, arrays, network.precision)
         except Exception:
             if first is None and not network.examples:
                 raise
@@ -136,7 +138,7 @@ def compared(network: Network, machine: Any, rounded: Any = None) -> Check:
         if rounded is not None:
             expected = run(rounded, [*arrays, *network.state])
             rounding_error = _largest(expectation.compare(specs, expected))
-            expectation = Expectation(arrays, expected)
+            expectation = Expectation(arrays, expected, precision=network.precision)
         actual = run(machine, [*arrays, *network.state])
         outputs = expectation.compare(specs, actual, nan_may_spread=name in MADE_UP)
         faults = [f"{output.name}: {output.fault}" for output in outputs if output.fault]

@@ -19,13 +19,21 @@ from costlib.errors import (
 from costlib.files import storage_errors, write_file
 from costlib.hardware import Hardware
 from costlib.measure.faults import fault_in
+from costlib.processor import allow_tiles
 from costlib.scratch import ScratchFolder
 from costlib.tvm_compat import relax, tvm
 from costlib.tvm_compat.api import compile_network, object_bytes
 from costlib.tvm_compat.link import export_network
 from costlib.tvm_compat.quiet import stderr_silenced
 from costlib.workloads.extraction import kernels_of
-from costlib.workloads.interface import Kernel, calls_of, signature_of, state_of, with_kernels
+from costlib.workloads.interface import (
+    Kernel,
+    calls_of,
+    signature_of,
+    state_of,
+    target_of,
+    with_kernels,
+)
 from costlib.workloads.signature import Signature, TensorSpec
 
 _SPACE_BYTES = 64 << 20
@@ -83,7 +91,7 @@ class CompiledNetwork:
             TVM cannot compile it.
         """
         target = hardware.tvm_target()
-        named = with_kernels(prepared, kernels_of(prepared, hardware.target))
+        named = with_kernels(prepared, kernels_of(prepared, hardware.target), hardware.target)
         try:
             network = cls(compile_network(named, target, database))
         except (CostlibError, OSError, MemoryError):
@@ -101,15 +109,19 @@ class CompiledNetwork:
         ------
         InputError
             The file is missing or no compiled network.
+        EnvironmentMismatchError
+            It uses AMX, which this processor lacks, or Linux does not let this process use.
         """
         if not Path(path).is_file():
             raise InputError(f"{path} does not exist; `costlib tune` writes network.so")
         try:
             with stderr_silenced():
-                return cls(tvm.runtime.load_module(str(path)))
+                network = cls(tvm.runtime.load_module(str(path)))
         except (RuntimeError, OSError, ValueError) as error:
             reason = str(error).strip().splitlines()[-1]
             raise InputError(f"{path} is no compiled network: {reason}") from None
+        allow_tiles(target_of(network.machine))
+        return network
 
     def save(self, path: str | Path) -> None:
         """Write a shared library, in one step.

@@ -68,10 +68,10 @@ class Original:
         for arrays in kinds:
             if reference is None:
                 expected, _ = _called(library, [*arrays, *network.state], measurer)
-                self._trials.append(Expectation(arrays, expected))
+                self._trials.append(Expectation(arrays, expected, precision=network.precision))
                 continue
             try:
-                self._trials.append(Expectation.of(reference, arrays))
+                self._trials.append(Expectation.of(reference, arrays, network.precision))
             except Exception:  # Numbers that this network does not take.
                 continue
         self._plain = self._trials[:1]
@@ -90,7 +90,10 @@ class Original:
         found: list[OutputAgreement] = []
         for trial in self._plain:
             nudged = [some[:count] for some in trial.nudged]
-            stateless = Expectation(trial.inputs, trial.expected[:count], nudged)
+            precision = trial.precision
+            stateless = Expectation(
+                trial.inputs, trial.expected[:count], nudged, precision=precision
+            )
             found += stateless.compare(specs, outputs)
         return found
 
@@ -102,7 +105,7 @@ class Original:
             expected, _ = _called(rounded, [*trial.inputs, *self._network.state], measurer)
             found = trial.compare(self._specs, expected)
             errors += [one.max_abs_error for one in found if one.max_abs_error is not None]
-            held.append(Expectation(trial.inputs, expected))
+            held.append(Expectation(trial.inputs, expected, precision=trial.precision))
         self._trials = held
         if self._network.reference is not None:
             self.rounding_error = max(errors)

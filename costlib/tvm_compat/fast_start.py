@@ -81,6 +81,8 @@ def load_intrinsics(*names: str) -> None:
         for name in names:
             for module in INTRINSIC_MODULES.get(name, ()):
                 importlib.import_module(f"{INTRINSICS}.{module}")
+        if "llvm" in names:
+            importlib.import_module("costlib.tvm_compat.intrinsics").register()
 
 
 @contextlib.contextmanager

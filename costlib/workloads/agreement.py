@@ -18,6 +18,9 @@ Arrays = Sequence[np.ndarray]
 _TOLERANCES = {"float64": 1e-8, "float32": 2e-4, "float16": 5e-3, "bfloat16": 3e-2}
 """Difference allowed, as a share of the largest element."""
 
+_OF_INTEGERS = 3 / 128
+"""The same of numbers that were rounded to 8 bits: a few steps."""
+
 MADE_UP = ("an input that is NaN", "a row of -inf")
 """Inputs of what no network is usually given."""
 
@@ -63,6 +66,7 @@ def compare_outputs(
     *,
     still: Arrays | None = None,
     nan_may_spread: bool = False,
+    precision: str = "float32",
 ) -> list[OutputAgreement]:
     """Compare outputs with the original's, on dtype and shape first, then on NaNs, then on values.
 
@@ -82,12 +86,14 @@ def compare_outputs(
         either is NaN, and whether what counts for nothing is multiplied by 0 or left out is a
         matter of taste. Where a NaN
         is sorted to, and other integers that come of one, are, too.
+    precision
+        The dtype that is computed in, if that has fewer digits than an output.
     """
     found = []
     for number, (spec, ours, theirs) in enumerate(zip(specs, actual, expected, strict=False)):
         others = [outputs[number] for outputs in nudged]
         centre = theirs if still is None else still[number]
-        found.append(_compared(spec.name, ours, theirs, others, centre, nan_may_spread))
+        found.append(_compared(spec.name, ours, theirs, others, centre, nan_may_spread, precision))
     if len(actual) != len(expected):
         fault = f"{len(actual)} outputs, where the original has {len(expected)}"
         found.append(OutputAgreement(name="outputs", dtype="", shape=(), fault=fault))
@@ -101,6 +107,7 @@ def _compared(
     nudged: Arrays,
     still: np.ndarray,
     nan_may_spread: bool,
+    precision: str,
 ) -> OutputAgreement:
     dtype, shape = ours.dtype.name, ours.shape
     fault = None
@@ -126,18 +133,27 @@ def _compared(
         apart = np.fmax(apart, np.quantile(steps, _SPARED_SHARE, method="lower"))
     if nan_may_spread:
         unsure |= np.isnan(a) | (np.isinf(a) & np.isnan(b)) | (exact and dtype != "bool")
-    return _valued(name, dtype, a, b, _NUDGE_SHARE * apart, unsure)
+    tolerance = 0.0
+    if not exact:
+        tolerance = max(_TOLERANCES[dtype], _TOLERANCES.get(precision, _OF_INTEGERS))
+    return _valued(name, dtype, a, b, _NUDGE_SHARE * apart, unsure, tolerance)
 
 
 def _valued(
-    name: str, dtype: str, a: np.ndarray, b: np.ndarray, slack: np.ndarray, unsure: Bools
+    name: str,
+    dtype: str,
+    a: np.ndarray,
+    b: np.ndarray,
+    slack: np.ndarray,
+    unsure: Bools,
+    tolerance: float,
 ) -> OutputAgreement:
     lost = np.isnan(a) != np.isnan(b)
     finite = np.isfinite(a) & np.isfinite(b)
     with np.errstate(invalid="ignore"):
         error = np.where(a == b, 0, np.abs(a - b))
     scale = float(np.max(np.abs(b), initial=0, where=np.isfinite(b)))
-    allowed = _TOLERANCES.get(dtype, 0) * scale + np.where(np.isfinite(slack), slack, np.inf)
+    allowed = tolerance * scale + np.where(np.isfinite(slack), slack, np.inf)
     infinite = ~finite & ~np.isnan(a) & ~np.isnan(b) & (a != b)
     wrong = ((finite & (error > allowed)) | infinite | lost) & ~unsure
     largest = float(np.max(error, initial=0, where=finite))
@@ -169,17 +185,21 @@ class Expectation:
         The original's outputs for inputs that are moved by about a rounding error.
     reference
         The original, if there is one.
+    precision
+        The dtype that is computed in, see :attr:`costlib.workloads.network.Network.precision`.
     """
 
     inputs: Arrays
     expected: Arrays
     nudged: Sequence[Arrays] = ()
     reference: Reference | None = None
+    precision: str = "float32"
 
     @classmethod
-    def of(cls, reference: Reference, inputs: Arrays) -> Expectation:
+    def of(cls, reference: Reference, inputs: Arrays, precision: str = "float32") -> Expectation:
         """Ask an original; errors are its own."""
-        return cls(inputs, reference(inputs), nudged_outputs(reference, inputs), reference)
+        nudged = nudged_outputs(reference, inputs)
+        return cls(inputs, reference(inputs), nudged, reference, precision)
 
     def compare(
         self, specs: Sequence[TensorSpec], actual: Arrays, *, nan_may_spread: bool = False
@@ -199,6 +219,7 @@ class Expectation:
                 self.nudged,
                 still=self.expected,
                 nan_may_spread=nan_may_spread,
+                precision=self.precision,
             )
 
         first = compared(self.expected)

@@ -13,7 +13,7 @@ from typing import Any
 from costlib.tvm_compat import relax, tirx, tvm
 from costlib.workloads.folding import is_call, permutation, rewritten, static_type
 
-_ELEMENTWISE = {
+ELEMENTWISE = {
     f"relax.{name}"
     for name in (
         *("abs", "add", "clip", "divide", "erf", "exp", "log", "maximum", "minimum", "multiply"),
@@ -32,7 +32,9 @@ def moved_behind_products(mod: Any) -> Any:
     return rewritten(rewritten(mod, lambda _: _Mover()), lambda _: _Merger())
 
 
-class _Looking(relax.PyExprMutator):  # type: ignore[misc]
+class Looking(relax.PyExprMutator):  # type: ignore[misc]
+    """A rewriter that looks at what variables stand for."""
+
     def bound(self, expr: Any, name: str) -> Any | None:
         """Return the call of this operator that a variable stands for, if it does."""
         found = expr
@@ -49,7 +51,7 @@ class _Looking(relax.PyExprMutator):  # type: ignore[misc]
 
 
 @relax.expr_functor.mutator
-class _Merger(_Looking):
+class _Merger(Looking):
     """Merges a reshape, or a permutation, with the one before it."""
 
     def visit_call_(self, call: Any) -> Any:
@@ -71,7 +73,7 @@ class _Merger(_Looking):
 
 
 @relax.expr_functor.mutator
-class _Mover(_Looking):
+class _Mover(Looking):
     def visit_call_(self, call: Any) -> Any:
         shape, _ = static_type(call)
         call = self.visit_expr_post_order(call)
@@ -83,7 +85,7 @@ class _Mover(_Looking):
         if is_call(call, "relax.matmul"):
             flat = self._flat_product(call, shape)
             return self._scaled_product(call) if flat is None else flat
-        if getattr(call.op, "name", "") in _ELEMENTWISE:
+        if getattr(call.op, "name", "") in ELEMENTWISE:
             return self._elementwise(call, shape)
         return call
 

@@ -229,6 +229,24 @@ def static_type(expr: Any) -> tuple[tuple[int, ...] | None, str]:
     return tuple(int(n) for n in shape), str(kind.dtype)
 
 
+_COARSE = ("int8", "bfloat16", "float16")
+"""Those that are rounded to, the coarsest first."""
+
+
+def coarsest_dtype(mod: Any) -> str:
+    """Return the dtype with the fewest digits that a Relax module rounds to: int8, say."""
+    found = {"float32"}
+
+    def visit(node: Any) -> None:
+        if isinstance(node, relax.Call):
+            found.add(static_type(node)[1].removeprefix("u"))
+
+    for function in mod.functions.values():
+        if isinstance(function, relax.Function):
+            relax.analysis.post_order_visit(function.body, visit)
+    return next((dtype for dtype in _COARSE if dtype in found), "float32")
+
+
 def is_call(expr: Any, name: str) -> bool:
     """Whether an expression calls the operator of that name."""
     return isinstance(expr, relax.Call) and getattr(expr.op, "name", None) == name

@@ -15,6 +15,7 @@ from costlib.workloads.interface import with_interface
 from costlib.workloads.joined import joined_products
 from costlib.workloads.layout import decomposed, legalize_conv2d
 from costlib.workloads.network import Network
+from costlib.workloads.packed_products import with_packed_products
 from costlib.workloads.small_weights import with_small_weights
 from costlib.workloads.views import products_through_views
 from costlib.workloads.winograd_fusion import with_what_follows
@@ -62,8 +63,8 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
         transform.DeadCodeElimination(),
         transform.AttachAttrLayoutFreeBuffers(),
     ]
-    target = (hardware or Hardware.local()).tvm_target()
-    with target, tvm.transform.PassContext(opt_level=3):
+    hardware = hardware or Hardware.local()
+    with hardware.tvm_target(), tvm.transform.PassContext(opt_level=3):
         try:
             plain = decomposed(network.mod)
             if _is_one_dataflow(plain):  # What is moved must be known where it is moved to.
@@ -71,6 +72,7 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
                     plain = rewrite(_cleaned(plain))
             if network.weights is not None:
                 plain = with_small_weights(_cleaned(plain), network.weights)
+            plain = with_packed_products(_cleaned(plain), hardware.target)
             prepared = _without_noise(tvm.transform.Sequential(passes)(plain))
         except (CostlibError, MemoryError):
             raise

@@ -20,6 +20,7 @@ from costlib.workloads.task import Task
 SIGNATURE = "costlib_signature"
 STATE = "costlib_state"
 KERNELS = "costlib_kernels"
+TARGET = "costlib_target"
 
 
 class Kernel(Frozen):
@@ -51,15 +52,16 @@ def with_interface(mod: Any, network: Network) -> Any:
     return _with(mod, {SIGNATURE: _bytes(text), STATE: state})
 
 
-def with_kernels(mod: Any, tasks: Mapping[str, Task]) -> Any:
-    """Add a function to a Relax module that tells which task each of its functions is."""
+def with_kernels(mod: Any, tasks: Mapping[str, Task], target: Mapping[str, Any]) -> Any:
+    """Add functions to a Relax module: for which target it is, and which task each of its is."""
     kernels = {
         name: Kernel(
             name=task.title, workload_id=task.workload_id, flops=task.flops, nbytes=task.nbytes
         )
         for name, task in tasks.items()
     }
-    return _with(mod, {KERNELS: _bytes(_KERNELS.dump_json(kernels))})
+    values = {KERNELS: _KERNELS.dump_json(kernels), TARGET: json.dumps(dict(target)).encode()}
+    return _with(mod, {name: _bytes(text) for name, text in values.items()})
 
 
 def _with(mod: Any, values: Mapping[str, Any]) -> Any:
@@ -80,6 +82,12 @@ def signature_of(machine: Any) -> Signature | None:
     """Return the signature of a loaded network; ``None`` if an older costlib compiled it."""
     text = _told(machine, SIGNATURE)
     return None if text is None else Signature.model_validate_json(text)
+
+
+def target_of(machine: Any) -> dict[str, Any]:
+    """Return what a loaded network was compiled for; nothing if an older costlib compiled it."""
+    text = _told(machine, TARGET)
+    return {} if text is None else dict(json.loads(text))
 
 
 def state_of(machine: Any) -> list[Any]:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from costlib.workloads.folding import coarsest_dtype
 from costlib.workloads.signature import Signature, TensorSpec, flat_signature
 from costlib.workloads.small_weights import WeightFormat
 
@@ -97,6 +98,11 @@ class Network:
     state: tuple[np.ndarray, ...] = field(default=(), repr=False, compare=False)
     examples: tuple[np.ndarray, ...] = field(default=(), repr=False, compare=False)
     weights: WeightFormat | None = None
+
+    @cached_property
+    def precision(self) -> str:
+        """The dtype with the fewest digits that it computes in, whatever it takes and returns."""
+        return coarsest_dtype(self.mod)
 
     @cached_property
     def interface(self) -> Signature:

@@ -19,7 +19,15 @@ _HEAVY = re.compile(
 _SMALL_WEIGHTS = "int"
 """What a product with weights in 8 or 4 bits has in its name."""
 
-_BATCH_NORM = "subtract_divide_multiply_add"
+_PACKED, _LANES = "packed", 16
+"""What a product with packed weights has in its name, and the outputs of a block of them."""
+
+_STEPS = {
+    "subtract_divide_multiply_add": "batch-norm",
+    "divide_round_maximum_minimum_isnan_where_cast_add_maximum_minimum_cast": "quantise",
+    "cast_subtract_cast_multiply": "dequantise",
+}
+"""Operators that people have one name for."""
 
 Argument = tuple[str, Sequence[int]]
 """Dtype and shape."""
@@ -42,8 +50,7 @@ def task_title(name: str, arguments: Sequence[Argument], workload_id: str) -> st
     workload_id
         Its id.
     """
-    operator, others = _parts(name)
-    shapes = [tuple(shape) for _, shape in arguments]
+    operator, others, shapes = _described(name, arguments)
     text = f"{_kind(operator, shapes)} {_extents(operator, shapes)}".strip()
     if arguments and arguments[0][0] != "float32":
         text += f" {arguments[0][0]}"
@@ -58,12 +65,34 @@ def fused_title(name: str, arguments: Sequence[Argument]) -> str:
 
     Parameters are those of :func:`task_title`.
     """
-    return " + ".join([operator_kind(name, arguments), *_parts(name)[1]])
+    return " + ".join([operator_kind(name, arguments), *_described(name, arguments)[1]])
 
 
 def operator_kind(name: str, arguments: Sequence[Argument]) -> str:
     """Return what people call a task's operator, e.g. ``"depthwise_conv2d"``."""
-    return _kind(_parts(name)[0], [tuple(shape) for _, shape in arguments])
+    operator, _, shapes = _described(name, arguments)
+    return _kind(operator, shapes)
+
+
+def _described(
+    name: str, arguments: Sequence[Argument]
+) -> tuple[str, list[str], list[tuple[int, ...]]]:
+    """The operator, the others, and all shapes; that of packed weights as it was before."""
+    operator, others = _parts(name)
+    shapes = [tuple(shape) for _, shape in arguments]
+    if _PACKED in others:
+        others.remove(_PACKED)
+        place = next((i for i, shape in enumerate(shapes) if _is_packed(operator, shape)), None)
+        if place is not None:
+            blocks, *window, groups, lanes, group = shapes[place]
+            depth = shapes[0][-1] if operator != "matmul" else groups * group
+            whole = (blocks * lanes, *window, depth) if window else (depth, blocks * lanes)
+            return operator, others, [shapes[0], whole, *shapes[1:place], *shapes[place + 1 :]]
+    return operator, others, shapes
+
+
+def _is_packed(operator: str, shape: Sequence[int]) -> bool:
+    return len(shape) == {"matmul": 4}.get(operator, 6) and shape[-2] == _LANES
 
 
 def _parts(name: str) -> tuple[str, list[str]]:
@@ -78,7 +107,9 @@ def _parts(name: str) -> tuple[str, list[str]]:
 
 
 def _words(text: str) -> list[str]:
-    joined = text.replace(_BATCH_NORM, "batch-norm")
+    joined = text
+    for operators, name in _STEPS.items():
+        joined = joined.replace(operators, name)
     return [word.replace("-", "_") for word in joined.split("_") if word and not word.isdecimal()]
 
 

@@ -22,7 +22,7 @@ _ENTRIES = re.compile(
     r"|data/sample_inputs/model\.pt"
 )
 _CALLS = re.compile(
-    r"torch\.ops\.(aten(?!\.(save|from_file)\b)|prims|torchvision)\.[a-z_]\w*\.(?!__)\w+"
+    r"torch\.ops\.(aten(?!\.(save|from_file)\b)|prims|quantized_decomposed|torchvision)\.[a-z_]\w*\.(?!__)\w+"
     r"|torch\.ops\.higher_order\.wrap_with_(autocast|set_grad_enabled)|_operator\.getitem",
     re.ASCII,
 )

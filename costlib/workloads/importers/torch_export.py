@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 import os
 import warnings
@@ -17,10 +18,14 @@ from costlib.errors import InputError, UnsupportedModelError, quoted
 from costlib.tvm_compat import relax
 from costlib.tvm_compat.api import main_function
 from costlib.workloads.importers.torch_archive import data_of
+from costlib.workloads.integer_products import with_integer_products
 from costlib.workloads.network import InputSpec, Network
 from costlib.workloads.signature import Signature, TensorSpec, Tree, leaf
 from costlib.workloads.torch_arrays import to_numpy, to_torch
 from costlib.workloads.torch_reference import TorchReference
+
+_QUANTISING = "torch.ao.quantization.fx._decomposed"
+"""Where PyTorch declares the operators of quantised programs."""
 
 _FORCE_DATA_ALONE = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 
@@ -62,7 +67,7 @@ def import_program(program: Any, name: str) -> Network:
         with _quiet():
             decomposed = _decomposed(program)
             parts = _Parts.of(decomposed)
-            mod = _built(decomposed, parts)
+            mod = with_integer_products(_built(decomposed, parts))
             examples = _examples(program, parts)
             reference = TorchReference(program.module(), parts.signature, parts.initial(), program)
     except UnsupportedModelError as error:
@@ -85,6 +90,7 @@ def import_saved(path: Path) -> Network:
 
     try:
         with _quiet(), _data_alone():
+            importlib.import_module(_QUANTISING)
             program = torch.export.load(data_of(path))
     except MemoryError:
         raise

@@ -13,6 +13,7 @@ from costlib.workloads.importers.aten import (
     placed,
     pooling,
     products,
+    quantised,
     reductions,
     regions,
     resizing,
@@ -25,7 +26,18 @@ CONVERTERS: dict[str, Converter] = {
     name: converter
     for module in (
         *(adaptive_pooling, arithmetic, complex_numbers, elementwise, extremes, indexing),
-        *(norms, placed, pooling, products, reductions, regions, resizing, shapes, sorting),
+        *(
+            norms,
+            placed,
+            pooling,
+            products,
+            quantised,
+            reductions,
+            regions,
+            resizing,
+            shapes,
+            sorting,
+        ),
     )
     for name, converter in module.CONVERTERS.items()
 }

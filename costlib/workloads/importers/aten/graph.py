@@ -42,6 +42,9 @@ _NOTHING = {
 """Operators that check and compute nothing."""
 
 
+_EXPANDS_WEIGHTS = "quantized_decomposed.dequantize"
+"""What is not computed here though it depends on constants alone."""
+
 _OF_NUMBERS = {
     *(getattr(operator, name) for name in ("add", "sub", "mul", "floordiv", "mod", "neg", "pow")),
     *(getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge", "and_", "or_")),
@@ -130,7 +133,7 @@ class Graph:
         if torch.Tag.nondeterministic_seeded in node.target.tags:
             raise UnsupportedModelError(f"{name} is random: {RANDOM}", [name])
         out = node.meta["val"]
-        if is_foldable(args, kwargs, out):
+        if is_foldable(args, kwargs, out) and not name.startswith(_EXPANDS_WEIGHTS):
             with torch.no_grad():
                 return node.target(*args, **kwargs)
         if has_no_elements(out) and not out.shape[0]:  # TVM reads back no other such constant.

@@ -21,6 +21,7 @@ from costlib.workloads.importers.onnx.node import Refused, Value
 from costlib.workloads.importers.onnx.reference import OnnxReference
 from costlib.workloads.importers.onnx.tensors import Tensor, constant, numpy_dtype
 from costlib.workloads.importers.relax import input_specs
+from costlib.workloads.integer_products import with_integer_products
 from costlib.workloads.network import Network
 from costlib.workloads.signature import flat_signature
 
@@ -104,7 +105,7 @@ def _built(graph: onnx.GraphProto, walker: Walker, source: str) -> Any:
     if refused is not None:
         operators = [refused.operator] if isinstance(refused, RefusedNode) else []
         raise UnsupportedModelError(f"{source}: {refused}", operators) from refused
-    return builder.get()
+    return with_integer_products(builder.get())
 
 
 def _outputs(graph: onnx.GraphProto, walker: Walker, inputs: dict[str, Any]) -> Any:
