@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import platform
 import re
+from collections.abc import Iterable
 from functools import cached_property
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, field_validator
@@ -20,19 +20,17 @@ from pydantic import Field, field_validator
 from costlib.errors import TargetError, quoted
 from costlib.frozen import FrozenStrict
 from costlib.identity import content_id
-
-X86_LEVELS = ("x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64")
-"""The x86-64 psABI levels, best first: 512-bit vectors, 256-bit with FMA, 128-bit, base."""
-
-_CPUINFO_NAMES = {"sse3": "pni", "bmi": "bmi1", "sse4.1": "sse4_1", "sse4.2": "sse4_2"}
-"""LLVM's name of an instruction set -> Linux's, where they differ."""
-
-_INSTRUCTION_SETS = re.compile(r"(avx\w*|fma|sse|sse[234]|ssse3|sse4\.[12]|bmi2?|amx\w*)$")
-"""LLVM features that are instructions our code may use, not scheduling hints."""
+from costlib.processor import best_mcpu, cache_bytes, cpu_model, runs_here, vector_bits
 
 _Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 _CUDA_ARCH = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")
+
+_AARCH64_FEATURES = ("dotprod", "fullfp16", "i8mm", "bf16", "sve", "sve2")
+"""What an ARM64 processor may have beside NEON, as LLVM calls it."""
+
+_CORES_OF_A_BOARD = 4
+_SIMULATED = "simulated "
 
 
 class Hardware(FrozenStrict):
@@ -76,8 +74,26 @@ class Hardware(FrozenStrict):
     def hardware_id(self) -> str:
         """A readable, stable name, e.g. ``amd-epyc-f25m17-x86-64-v3-2c-1a2b3c4d``."""
         digest = content_id(self.kind, self.model, self.num_cores, self.target)[:8]
-        isa = self.target.get("mcpu") or self.target.get("arch") or self.kind
+        features = "-".join(self.target.get("mattr", ()))
+        isa = self.target.get("mcpu") or self.target.get("arch") or features or self.kind
         return f"{_slug(self.model)}-{_slug(isa)}-{self.num_cores}c-{digest}"
+
+    @property
+    def family(self) -> str:
+        """What programs are alike for: ``"x86-64"``, ``"aarch64"``, ..., or the kind of a GPU."""
+        if self.kind != "cpu":
+            return self.kind
+        machine = str(self.target.get("mtriple", "x86-64")).partition("-")[0]
+        return "x86-64" if machine in ("x86", "x86_64") else machine
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether what was measured on it are answers of a formula, see :meth:`simulated`."""
+        return self.model.startswith(_SIMULATED)
+
+    def simulated(self) -> Hardware:
+        """Return the same as a device that is only simulated; its id says so."""
+        return self.model_copy(update={"model": _SIMULATED + self.model})
 
     @classmethod
     def local(cls, *, mcpu: str | None = None, num_cores: int | None = None) -> Hardware:
@@ -101,15 +117,56 @@ class Hardware(FrozenStrict):
         num_cores = available if num_cores is None else num_cores
         if not 1 <= num_cores <= available:
             raise TargetError(f"num_cores is {num_cores}, but this machine has {available}")
-        mcpu = _best_mcpu() if mcpu in (None, "native") else _checked_mcpu(mcpu)
+        mcpu = best_mcpu() if mcpu in (None, "native") else _checked_mcpu(mcpu)
+        target = {"kind": "llvm", "mcpu": mcpu, "num-cores": num_cores}
+        if platform.machine() != "x86_64":  # By its triple TVM knows what else to make use of.
+            target["mtriple"] = f"{platform.machine()}-linux-gnu"
         return cls(
             kind="cpu",
-            model=_cpu_model(),
+            model=cpu_model(),
             num_cores=num_cores,
-            target={"kind": "llvm", "mcpu": mcpu, "num-cores": num_cores},
-            vector_bits=_vector_bits(mcpu),
-            cache_bytes=_cache_bytes(),
+            target=target,
+            vector_bits=vector_bits(mcpu),
+            cache_bytes=cache_bytes(),
         )
+
+    @classmethod
+    def aarch64(
+        cls, features: Iterable[str] = (), *, mcpu: str | None = None, num_cores: int | None = None
+    ) -> Hardware:
+        """Describe an ARM64 processor that need not be here: enough for all but measuring.
+
+        Parameters
+        ----------
+        features
+            What it has beside NEON: ``"dotprod"``, ``"sve"``, ... as LLVM calls them.
+        mcpu
+            The processor by LLVM's name, such as ``"cortex-a76"``, which has features of its own.
+        num_cores
+            Cores a program may use; 4 if not given.
+
+        Raises
+        ------
+        TargetError
+            There is no such feature or processor.
+        """
+        has = set(features)
+        if unknown := sorted(has - {*_AARCH64_FEATURES}):
+            raise TargetError(
+                f"aarch64 has no feature '{unknown[0]}'; it may have {', '.join(_AARCH64_FEATURES)}"
+            )
+        num_cores = _CORES_OF_A_BOARD if num_cores is None else num_cores
+        if num_cores < 1:
+            raise TargetError(f"num_cores is {num_cores}; it must be at least 1")
+        target: dict[str, Any] = {"kind": "llvm", "mtriple": "aarch64-linux-gnu"}
+        target["num-cores"] = num_cores
+        if mcpu is not None:
+            target["mcpu"] = mcpu
+        if has or mcpu is None:
+            known = ("neon", *(name for name in _AARCH64_FEATURES if name in has))
+            target["mattr"] = [f"+{name}" for name in known]
+        make_target(target)
+        return cls(kind="cpu", model="aarch64", num_cores=num_cores, target=target, vector_bits=128)
 
     @classmethod
     def cuda(
@@ -200,10 +257,11 @@ def find_hardware(
     Parameters
     ----------
     spec
-        ``"cpu"`` or ``"cuda"`` for what this machine has, ``"cuda:sm_80"`` for a GPU that need not
-        be here, or a target as TVM writes it: ``"llvm -mcpu=x86-64-v3 -num-cores 4"``.
+        ``"cpu"`` or ``"cuda"`` for what this machine has, ``"cuda:sm_80"`` or ``"aarch64+dotprod"``
+        for a GPU or an ARM64 processor that need not be here, or a target as TVM writes it:
+        ``"llvm -mcpu=x86-64-v3 -num-cores 4"``.
     mcpu, num_cores
-        As for :meth:`Hardware.local`; for CPUs alone.
+        As for :meth:`Hardware.local` and :meth:`Hardware.aarch64`; for CPUs alone.
 
     Raises
     ------
@@ -215,8 +273,12 @@ def find_hardware(
     kind, _, arch = spec.partition(":")
     if spec == "cpu":
         return Hardware.local(mcpu=mcpu, num_cores=num_cores)
+    if spec.partition("+")[0] == "aarch64":
+        return Hardware.aarch64(spec.split("+")[1:], mcpu=mcpu, num_cores=num_cores)
     if kind != "cuda":
-        raise TargetError(f"no hardware is called '{spec}'; use cpu, cuda or cuda:sm_80")
+        raise TargetError(
+            f"no hardware is called '{spec}'; use cpu, cuda, cuda:sm_80 or aarch64+dotprod"
+        )
     if mcpu is not None or num_cores is not None:
         raise TargetError(f"processor and cores can be chosen for cpu, not for '{spec}'")
     return Hardware.local_cuda() if spec == "cuda" else Hardware.cuda(arch)
@@ -265,74 +327,13 @@ def make_target(description: dict[str, Any]) -> Any:
     return target
 
 
-def _best_mcpu() -> str:
-    from costlib.tvm_compat import tvm
-
-    host = str(tvm.target.codegen.llvm_get_system_cpu())
-    if platform.machine() != "x86_64" or _runs_here(host):
-        return host
-    return next(level for level in X86_LEVELS if _runs_here(level))
-
-
 def _checked_mcpu(mcpu: str) -> str:
     make_target({"kind": "llvm", "mcpu": mcpu})
-    if platform.machine() == "x86_64" and not _runs_here(mcpu):
+    if platform.machine() == "x86_64" and not runs_here(mcpu):
         raise TargetError(
-            f"this machine cannot execute code for '{mcpu}'; the best it runs is '{_best_mcpu()}'"
+            f"this machine cannot execute code for '{mcpu}'; the best it runs is '{best_mcpu()}'"
         )
     return mcpu
-
-
-def _runs_here(mcpu: str) -> bool:
-    """Whether this machine has all the instructions of ``mcpu``."""
-    needed = {name for name in _llvm_features(mcpu) if _INSTRUCTION_SETS.match(name)}
-    flags = set(_cpuinfo().get("flags", "").split())
-    # Linux splits one feature name that LLVM keeps together: "avx512vnni" / "avx512_vnni".
-    flags |= {flag.replace("_", "") for flag in flags if flag.startswith("avx512")}
-    return {_CPUINFO_NAMES.get(name, name) for name in needed} <= flags
-
-
-def _llvm_features(mcpu: str) -> set[str]:
-    from costlib.tvm_compat import tvm
-
-    target = tvm.target.Target({"kind": "llvm", "mcpu": mcpu})
-    return {str(name) for name in tvm.target.codegen.llvm_get_cpu_features(target)}
-
-
-def _vector_bits(mcpu: str) -> int:
-    if platform.machine() != "x86_64":
-        return 128
-    features = _llvm_features(mcpu)
-    return 512 if "avx512f" in features else 256 if "avx" in features else 128
-
-
-def _cpuinfo() -> dict[str, str]:
-    first = Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0]
-    return {k.strip(): v.strip() for k, _, v in (line.partition(":") for line in first.split("\n"))}
-
-
-def _cpu_model() -> str:
-    info = _cpuinfo()
-    name = info.get("model name") or platform.processor() or platform.machine()
-    name = re.sub(r"\((R|TM)\)|@.*|\bCPU\b|\bProcessor\b", " ", name)
-    name = " ".join(name.split())
-    if {"cpu family", "model"} <= info.keys():
-        name += f" f{info['cpu family']}m{info['model']}"
-    return name
-
-
-def _cache_bytes() -> tuple[int, ...]:
-    """Per-core L1 and L2 and the shared last level, as Linux reports them."""
-    levels: dict[int, int] = {}
-    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        try:
-            if (index / "type").read_text().strip() == "Instruction":
-                continue
-            size = (index / "size").read_text().strip()
-            levels[int((index / "level").read_text())] = int(size.removesuffix("K")) * 1024
-        except (OSError, ValueError):
-            continue
-    return tuple(levels[level] for level in sorted(levels))
 
 
 def _slug(text: str) -> str:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from costlib.errors import TargetError
 from costlib.hardware import Hardware, find_hardware, make_target
+from costlib.processor import runs_here
 from costlib.tvm_compat import tvm
 
 
@@ -83,9 +84,7 @@ def test_instructions_this_machine_lacks() -> None:
 
 
 def _runs(mcpu: str) -> bool:
-    from costlib.hardware import _runs_here
-
-    return _runs_here(mcpu)
+    return runs_here(mcpu)
 
 
 @pytest.mark.parametrize("kind", ["no-such-kind", "vulkan"])

@@ -28,6 +28,7 @@ ORDER = (
     "scratch",
     "remote",
     "tvm_compat",
+    "processor",
     "hardware",
     "workloads",
     "space",

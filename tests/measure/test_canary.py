@@ -6,9 +6,10 @@ import pytest
 from cuda_compiler import needs_cuda_compiler
 
 from costlib.canary_times import CanaryTimes
-from costlib.hardware import X86_LEVELS, Hardware, make_target
+from costlib.hardware import Hardware, make_target
 from costlib.measure.canary import Canary, build_canary
 from costlib.measure.canary_kernels import EXTENT
+from costlib.processor import X86_LEVELS
 
 
 def test_better_of_takes_each_canary_apart() -> None:
