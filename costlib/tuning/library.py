@@ -91,7 +91,7 @@ class NetworkLibrary:
             It could not be linked or written; what was there before still is.
         """
         path = Path(path)
-        if self.triple and is_foreign(self.triple) and cross_tool("ld", self.triple) is None:
+        if is_foreign(self.triple) and cross_tool("ld", self.triple) is None:
             path = path.with_suffix(".tar")
             _log.warning(
                 "%s; %s holds its object files, which TVM links on the device when it loads them",

@@ -75,7 +75,9 @@ def schedule_steps(schedule: Any) -> list[str]:
     return [str(line) for line in schedule.trace.simplified(remove_postproc=False).as_python()]
 
 
-def build_library(mod: Any, target: Any, path: Path, *, keep_layout: bool = False) -> None:
+def build_library(
+    mod: Any, target: Any, path: Path, *, keep_layout: bool = False, leave_source: bool = False
+) -> None:
     """Compile a scheduled module to a shared library, the way MetaSchedule's builder does.
 
     Weight layout rewrites are left out: they happen once, ahead of time, and are not part of
@@ -91,19 +93,22 @@ def build_library(mod: Any, target: Any, path: Path, *, keep_layout: bool = Fals
     if not keep_layout:
         mod = tvm.s_tir.transform.RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(mod)
     triple = str(target.attrs.get("mtriple", ""))
-    finish = _keep_object if triple and is_foreign(triple) else link_shared
+    finish = _keep_object if is_foreign(triple) else link_shared
     # Here, and not where TVM would: whoever removes the library's folder removes this, too.
     with tempfile.TemporaryDirectory(dir=path.parent) as objects:
-        _build(mod, target).export_library(str(path), fcompile=finish, workspace_dir=objects)
+        built = _build(mod, target, leave_source)
+        built.export_library(str(path), fcompile=finish, workspace_dir=objects)
 
 
-def _build(mod: Any, target: Any) -> Any:
+def _build(mod: Any, target: Any, leave_source: bool) -> Any:
     if target.kind.name != "cuda":
         return tvm.build(mod, target=target)
-    find_compiler()
+    if not leave_source:
+        find_compiler()
     with target:  # From which TVM's compiler call-back takes the architecture.
         library = tvm.build(mod, target=target)
-    check_compiles(library, target)
+    if not leave_source:
+        check_compiles(library, target)
     return library
 
 

@@ -69,7 +69,7 @@ def export_network(module: Any, path: Path, scratch: Path, triple: str = "") -> 
 
     if path.suffix == ".tar":
         finish = None
-    elif triple and is_foreign(triple):
+    elif is_foreign(triple):
         linker = cross_tool("ld", triple)
         if linker is None:
             raise EnvironmentMismatchError(how_to_cross_link(triple))
@@ -116,8 +116,11 @@ def is_linked(path: Path) -> bool:
 
 
 def is_foreign(triple: str) -> bool:
-    """Whether machine code of an LLVM triple is for another kind of processor than this one."""
+    """Whether machine code of an LLVM triple is for another kind of processor than this one.
+
+    No triple stands for this machine's.
+    """
     from costlib.tvm_compat import tvm
 
     ours = str(tvm.target.codegen.llvm_get_system_triple())
-    return triple.partition("-")[0] != ours.partition("-")[0]
+    return bool(triple) and triple.partition("-")[0] != ours.partition("-")[0]
