@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -33,6 +33,12 @@ from costlib.processor import (
 _Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 _CUDA_ARCH = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")
+
+_AARCH64_FEATURES = ("dotprod", "fullfp16", "i8mm", "bf16", "sve", "sve2")
+"""What an ARM64 processor may have beside NEON, as LLVM calls it."""
+
+_CORES_OF_A_BOARD = 4
+_SIMULATED = "simulated "
 
 
 class Hardware(FrozenStrict):
@@ -79,8 +85,26 @@ class Hardware(FrozenStrict):
     def hardware_id(self) -> str:
         """A readable, stable name, e.g. ``amd-epyc-f25m17-x86-64-v3-2c-1a2b3c4d``."""
         digest = content_id(self.kind, self.model, self.num_cores, self.target)[:8]
-        isa = self.target.get("mcpu") or self.target.get("arch") or self.kind
+        features = "-".join(self.target.get("mattr", ()))
+        isa = self.target.get("mcpu") or self.target.get("arch") or features or self.kind
         return f"{_slug(self.model)}-{_slug(isa)}-{self.num_cores}c-{digest}"
+
+    @property
+    def family(self) -> str:
+        """What programs are alike for: ``"x86-64"``, ``"aarch64"``, ..., or the kind of a GPU."""
+        if self.kind != "cpu":
+            return self.kind
+        machine = str(self.target.get("mtriple", "x86-64")).partition("-")[0]
+        return "x86-64" if machine in ("x86", "x86_64") else machine
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether what was measured on it are answers of a formula, see :meth:`simulated`."""
+        return self.model.startswith(_SIMULATED)
+
+    def simulated(self) -> Hardware:
+        """Return the same as a device that is only simulated; its id says so."""
+        return self.model_copy(update={"model": _SIMULATED + self.model})
 
     @classmethod
     def local(
@@ -121,6 +145,8 @@ class Hardware(FrozenStrict):
             further = checked_attributes(mattr)
             mcpu = _checked_mcpu(mcpu, further)
         target: dict[str, Any] = {"kind": "llvm", "mcpu": mcpu, "num-cores": num_cores}
+        if platform.machine() != "x86_64":  # By its triple TVM knows what else to make use of.
+            target["mtriple"] = f"{platform.machine()}-linux-gnu"
         return cls(
             kind="cpu",
             model=cpu_model(),
@@ -129,6 +155,44 @@ class Hardware(FrozenStrict):
             vector_bits=vector_bits(mcpu),
             cache_bytes=cache_bytes(),
         )
+
+    @classmethod
+    def aarch64(
+        cls, features: Iterable[str] = (), *, mcpu: str | None = None, num_cores: int | None = None
+    ) -> Hardware:
+        """Describe an ARM64 processor that need not be here: enough for all but measuring.
+
+        Parameters
+        ----------
+        features
+            What it has beside NEON: ``"dotprod"``, ``"sve"``, ... as LLVM calls them.
+        mcpu
+            The processor by LLVM's name, such as ``"cortex-a76"``, which has features of its own.
+        num_cores
+            Cores a program may use; 4 if not given.
+
+        Raises
+        ------
+        TargetError
+            There is no such feature or processor.
+        """
+        has = set(features)
+        if unknown := sorted(has - {*_AARCH64_FEATURES}):
+            raise TargetError(
+                f"aarch64 has no feature '{unknown[0]}'; it may have {', '.join(_AARCH64_FEATURES)}"
+            )
+        num_cores = _CORES_OF_A_BOARD if num_cores is None else num_cores
+        if num_cores < 1:
+            raise TargetError(f"num_cores is {num_cores}; it must be at least 1")
+        target: dict[str, Any] = {"kind": "llvm", "mtriple": "aarch64-linux-gnu"}
+        target["num-cores"] = num_cores
+        if mcpu is not None:
+            target["mcpu"] = mcpu
+        if has or mcpu is None:
+            known = ("neon", *(name for name in _AARCH64_FEATURES if name in has))
+            target["mattr"] = [f"+{name}" for name in known]
+        make_target(target)
+        return cls(kind="cpu", model="aarch64", num_cores=num_cores, target=target, vector_bits=128)
 
     @classmethod
     def cuda(
@@ -219,10 +283,11 @@ def find_hardware(
     Parameters
     ----------
     spec
-        ``"cpu"`` or ``"cuda"`` for what this machine has, ``"cuda:sm_80"`` for a GPU that need not
-        be here, or a target as TVM writes it: ``"llvm -mcpu=x86-64-v3 -num-cores 4"``.
+        ``"cpu"`` or ``"cuda"`` for what this machine has, ``"cuda:sm_80"`` or ``"aarch64+dotprod"``
+        for a GPU or an ARM64 processor that need not be here, or a target as TVM writes it:
+        ``"llvm -mcpu=x86-64-v3 -num-cores 4"``.
     mcpu, num_cores
-        As for :meth:`Hardware.local`; for CPUs alone.
+        As for :meth:`Hardware.local` and :meth:`Hardware.aarch64`; for CPUs alone.
 
     Raises
     ------
@@ -234,8 +299,12 @@ def find_hardware(
     kind, _, arch = spec.partition(":")
     if spec == "cpu":
         return Hardware.local(mcpu=mcpu, num_cores=num_cores)
+    if spec.partition("+")[0] == "aarch64":
+        return Hardware.aarch64(spec.split("+")[1:], mcpu=mcpu, num_cores=num_cores)
     if kind != "cuda":
-        raise TargetError(f"no hardware is called '{spec}'; use cpu, cuda or cuda:sm_80")
+        raise TargetError(
+            f"no hardware is called '{spec}'; use cpu, cuda, cuda:sm_80 or aarch64+dotprod"
+        )
     if mcpu is not None or num_cores is not None:
         raise TargetError(f"processor and cores can be chosen for cpu, not for '{spec}'")
     return Hardware.local_cuda() if spec == "cuda" else Hardware.cuda(arch)

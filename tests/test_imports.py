@@ -42,12 +42,12 @@ ORDER = (
     "generator",
     "hub",
     "search",
+    "testing",
     "tuning",
     "collecting",
     "metaschedule",
     "report",
     "dashboard",
-    "testing",
     "cli",
 )
 """The map: a package imports only from those before it, and from itself."""

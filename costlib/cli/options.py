@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 Target = Annotated[
     str,
     typer.Option(
-        help="`cpu` or `cuda` of this machine, `cuda:sm_80` for a GPU that need not be here, or a "
-        "target as TVM writes it, `llvm -mcpu=x86-64-v3 -num-cores 4`."
+        help="`cpu` or `cuda` of this machine, `cuda:sm_80` or `aarch64+dotprod` for a GPU or an "
+        "ARM64 processor that need not be here, or a target as TVM writes it, "
+        "`llvm -mcpu=x86-64-v3 -num-cores 4`."
     ),
 ]
 Mcpu = Annotated[

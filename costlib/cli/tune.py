@@ -14,6 +14,7 @@ from costlib.cli.options import (
     Mcpu,
     Minutes,
     Seed,
+    Target,
     TrackerAddress,
     chosen_fleet,
     chosen_hardware,
@@ -23,9 +24,11 @@ from costlib.cli.output import Json, milliseconds, print_json, print_table
 from costlib.errors import InputError
 
 if TYPE_CHECKING:
+    from costlib.hardware import Hardware
+    from costlib.measure.fleet import Fleet
     from costlib.search.tasks.scheduler import Objective
     from costlib.tuning.progress import TuneProgress
-    from costlib.tuning.result import TuneResult
+    from costlib.tuning.result import NetworkResult, TuneResult, UntimedNetwork
     from costlib.workloads.small_weights import WeightFormat
 
 
@@ -47,9 +50,13 @@ def tune(
         float, typer.Option(help="Stop when a batch promises less than this share.")
     ] = 0.0,
     pretrained: Annotated[
-        str,
-        typer.Option(help="The bundle: a name, a folder, an address like hf://me/mine, or `none`."),
-    ] = "cpu-gbdt",
+        str | None,
+        typer.Option(
+            help="The bundle: a name, a folder, an address like hf://me/mine, or `none`; a shipped "
+            "one that has seen such hardware by default.",
+            show_default=False,
+        ),
+    ] = None,
     memory: Annotated[
         Path | None, typer.Option(help="A folder that remembers the best programs of all runs.")
     ] = None,
@@ -79,8 +86,17 @@ def tune(
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     seed: Seed = 0,
+    target: Target = "cpu",
     mcpu: Mcpu = None,
     cores: Cores = None,
+    simulate: Annotated[
+        bool,
+        typer.Option(
+            "--simulate",
+            help="Measure nothing: build for --target, which need not be here, and make all "
+            "latencies up.",
+        ),
+    ] = False,
     tracker: TrackerAddress = None,
     key: Key = None,
     tensorboard: Events = None,
@@ -125,7 +141,11 @@ def tune(
         live_tuning() as live,
     ):
         if events is not None:
-            names = {"networks": ", ".join(sources), "bundle": pretrained, "objective": objective}
+            names = {
+                "networks": ", ".join(sources),
+                "bundle": pretrained or "",
+                "objective": objective,
+            }
             events.settings({**names, "trials": trials, "seed": seed}, [TUNED])
 
         def show(progress: TuneProgress) -> None:
@@ -139,7 +159,7 @@ def tune(
             trials=trials,
             minutes=minutes,
             bundle=pretrained,
-            hardware=None if fleet else chosen_hardware("cpu", mcpu, cores),
+            hardware=_hardware(fleet, target, mcpu, cores, simulate),
             seed=seed,
             resume=resume,
             config=config,
@@ -177,8 +197,9 @@ def _apart(sources: list[str], against: list[str]) -> tuple[list[str], list[str]
 
 
 def _print_result(result: TuneResult, picture: Path) -> None:
-    compiled = {network.network for network in result.networks}
-    tasks = [task for task in result.tasks if compiled & task.calls.keys()]
+    compiled = [network.network for network in result.networks]
+    compiled += [network.network for network in result.untimed]
+    tasks = [task for task in result.tasks if {*compiled} & task.calls.keys()]
     rows = [
         (
             task.title,
@@ -191,10 +212,16 @@ def _print_result(result: TuneResult, picture: Path) -> None:
         for task in tasks
     ]
     columns = ["task", ">calls", ">trials", ">before", ">after", ">GFLOP/s"]
-    names = ", ".join(network.network for network in result.networks)
-    print_table(f"{names} on {result.hardware_id}", columns, rows)
+    made_up = ": every latency is SIMULATED" if result.simulated else ""
+    print_table(f"{', '.join(compiled)} on {result.hardware_id}{made_up}", columns, rows)
     if left := [(task.title, task.left) for task in tasks if task.left]:
         print_table("left as TVM compiles them", ["task", "why"], left)
+    for untimed in result.untimed:
+        compared = [("not compared", untimed.not_compared or "")]
+        if untimed.not_compared is None:
+            compared = _differences(untimed)
+        lines = [("latency", "none: the device is simulated"), *compared]
+        print_table(untimed.network, ["", ""], [*lines, ("compiled network", untimed.library)])
     for network in result.networks:
         latencies = {
             "PyTorch": network.pytorch_latency_s,
@@ -206,12 +233,9 @@ def _print_result(result: TuneResult, picture: Path) -> None:
             (what, milliseconds(secs) + _DOUBT * (what in network.doubtful))
             for what, secs in latencies.items()
         ]
-        lines += [
-            (f"largest difference from {network.original}", f"{network.max_abs_error:.2e}"),
-            *_rounding(network.rounding_error),
-            ("largest output", f"{network.max_abs_output:.2e}"),
-            ("compiled network", network.library),
-        ]
+        difference, largest = _differences(network)
+        lines += [difference, *_rounding(network.rounding_error), largest]
+        lines.append(("compiled network", network.library))
         print_table(network.network, ["", ""], lines)
     lines = [
         ("trials", f"{result.trials}: {result.stopped}"),
@@ -222,12 +246,34 @@ def _print_result(result: TuneResult, picture: Path) -> None:
     print_table("result", ["", ""], lines)
 
 
+def _hardware(
+    fleet: Fleet | None, target: str, mcpu: str | None, cores: int | None, simulate: bool
+) -> Hardware:
+    """Return what is tuned for: what the fleet is, or what the options name."""
+    if fleet is not None:
+        hardware = fleet.only_hardware()
+        if target != "cpu" and chosen_hardware(target, mcpu, cores).family != hardware.family:
+            raise InputError(
+                f"the fleet's devices are {hardware.hardware_id}, not {target}: leave out --target"
+            )
+    else:
+        hardware = chosen_hardware(target, mcpu, cores)
+    return hardware.simulated() if simulate else hardware
+
+
 def _weights(name: str | None) -> WeightFormat | None:
     match name:
         case None | "int8" | "int4":
             return name
         case _:
             raise InputError(f"there are no weights '{name}'; choose int8 or int4")
+
+
+def _differences(network: NetworkResult | UntimedNetwork) -> list[tuple[str, str]]:
+    return [
+        (f"largest difference from {network.original}", f"{network.max_abs_error:.2e}"),
+        ("largest output", f"{network.max_abs_output:.2e}"),
+    ]
 
 
 def _rounding(error: float | None) -> list[tuple[str, str]]:

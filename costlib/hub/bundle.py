@@ -100,14 +100,23 @@ class Bundle:
             None,
         )
 
+    def priors_for(self, hardware: Hardware) -> PriorBank | None:
+        """Return the best programs known on hardware of the same family; ``None`` without any."""
+        if self.priors is None or self.manifest.families == [hardware.family]:
+            return self.priors
+        known = (entry.hardware for entry in self.manifest.hardware)
+        return self.priors.among(
+            {one.hardware_id for one in known if one.family == hardware.family}
+        )
+
     def unknown(self, hardware: Hardware) -> str:
         """Say in a line what of this hardware the models have not seen; nothing if they know it."""
         known = [entry.hardware for entry in self.manifest.hardware]
         if hardware.hardware_id in {one.hardware_id for one in known}:
             return ""
         text = f"the bundle '{self.name}' was trained on no measurement of {hardware.hardware_id}"
-        if hardware.kind not in {one.kind for one in known}:
-            return f"{text}, nor of any {hardware.kind}"
+        if hardware.family not in self.manifest.families:
+            return f"{text}, nor of any {hardware.family}"
         if hardware.vector_bits not in {one.vector_bits for one in known}:
             return f"{text}, nor of any with {hardware.vector_bits}-bit vectors"
         return text

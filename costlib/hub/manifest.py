@@ -65,6 +65,11 @@ class Manifest(FrozenStrict):
     metrics: dict[str, Any]
     files: dict[str, str]
 
+    @property
+    def families(self) -> list[str]:
+        """The families of hardware that it was trained on, see ``Hardware.family``."""
+        return sorted({entry.hardware.family for entry in self.hardware})
+
 
 def read_manifest(path: Path) -> Manifest:
     """Read a bundle's manifest without looking at its other files.

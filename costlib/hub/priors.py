@@ -9,7 +9,7 @@ of its cluster by fitting its decisions to that task's extents.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -127,6 +127,10 @@ class PriorBank:
         for prior in priors:
             distinct.setdefault(json.dumps([prior.sketch_id, prior.decisions]), prior)
         return list(distinct.values())[:count]
+
+    def among(self, hardware_ids: Collection[str]) -> PriorBank:
+        """Return a bank of the programs that were measured on some hardware alone."""
+        return PriorBank(self.table.filter(pl.col("hardware").is_in(list(hardware_ids))))
 
     def joined(self, other: PriorBank) -> PriorBank:
         """Return a bank with the programs of both, ranked anew within each task and hardware."""

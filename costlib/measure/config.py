@@ -58,13 +58,17 @@ class MeasureConfig(FrozenStrict):
 
 
 class BuildJob(FrozenStrict):
-    """Compile a module (TVM JSON) to the library at ``path``; ``target`` replaces the server's."""
+    """Compile a module (TVM JSON) to the library at ``path``; ``target`` replaces the server's.
+
+    With ``leave_source``, what is for CUDA stays source: no compiler is asked for.
+    """
 
     kind: Literal["build"] = "build"
     mod_json: str
     path: str
     target: dict[str, Any] | None = None
     keep_layout: bool = False
+    leave_source: bool = False
     timeout_secs: float
     memory_bytes: int
 

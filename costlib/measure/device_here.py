@@ -1,14 +1,24 @@
-"""Whether the GPU that is to be measured on is the one of this machine."""
+"""Whether the device that is to be measured on is one of this machine."""
 
 from __future__ import annotations
 
 from costlib.errors import MeasureError, TargetError
 from costlib.hardware import Hardware
 from costlib.measure.config import MeasureConfig
+from costlib.tvm_compat.link import is_foreign
 
 
 def check_device(hardware: Hardware, config: MeasureConfig) -> None:
     """Raise unless the device is here and can be measured this way."""
+    if hardware.is_simulated:
+        raise MeasureError(f"{hardware.hardware_id} is simulated; nothing can be measured on it")
+    if hardware.kind == "cpu":
+        if is_foreign(str(hardware.target.get("mtriple", ""))):
+            raise MeasureError(
+                f"this machine is no {hardware.family}; measure on a fleet of such devices "
+                "(--tracker), or try the whole path with tune --simulate"
+            )
+        return
     if hardware.kind != "cuda":
         raise MeasureError(f"measuring on '{hardware.kind}' is not possible; use cpu or cuda")
     try:

@@ -19,7 +19,7 @@ from costlib.measure.config import Job, Outcome
 from costlib.measure.device import Tracker
 from costlib.measure.link import Device, DeviceLostError
 from costlib.tvm_compat import rpc
-from costlib.tvm_compat.api import is_foreign
+from costlib.tvm_compat.link import is_foreign
 
 START_SECS = 120.0
 """How long a device may take to answer at all."""

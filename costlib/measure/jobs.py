@@ -64,7 +64,7 @@ def build(job: BuildJob, target: Any) -> None:
     mod = module_from_json(job.mod_json)
     if job.target is not None:
         target = make_target(job.target)
-    build_library(mod, target, partial, keep_layout=job.keep_layout)
+    build_library(mod, target, partial, keep_layout=job.keep_layout, leave_source=job.leave_source)
     partial.rename(path)
 
 

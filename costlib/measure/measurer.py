@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -29,17 +29,29 @@ from costlib.measure.device_here import check_device
 from costlib.measure.known_good import believable, confirmed
 from costlib.measure.measurement import DOUBTFUL, Candidate, Measurement
 from costlib.schema import Status
+from costlib.space.program import Program
 from costlib.tvm_compat.api import argument_shapes, entry_argument_shapes, module_to_json
 from costlib.workloads.task import Task
-
-if TYPE_CHECKING:
-    from costlib.measure.fleet import DevicePool
 
 _CALIBRATION_SAMPLES = 100
 _REFERENCE_QUANTILE = 0.2
 
 _PATIENCE = 4
 """How often a program is run again at most, until the machine is calm."""
+
+
+class Devices(Protocol):
+    """Where programs run, if not here; :class:`costlib.measure.fleet.DevicePool`, for one."""
+
+    @property
+    def target(self) -> dict[str, Any]:
+        """What to build for."""
+
+    def gather(self) -> int:
+        """Look for new devices; return how many there are."""
+
+    def run(self, job: Job) -> Outcome:
+        """Do a job on one of them."""
 
 
 class Measurer(AbstractContextManager["Measurer"]):
@@ -69,12 +81,12 @@ class Measurer(AbstractContextManager["Measurer"]):
         hardware: Hardware,
         config: MeasureConfig | None = None,
         reference: CanaryTimes | None = None,
-        devices: DevicePool | None = None,
+        devices: Devices | None = None,
     ) -> None:
         self.hardware = hardware
         self.config = config or MeasureConfig()
         self.devices = devices
-        if hardware.kind != "cpu" and devices is None:
+        if devices is None:
             check_device(hardware, self.config)
         self.server = MeasureServer(hardware.target if devices is None else Hardware.local().target)
         self.reference = reference or self._calibrate()
@@ -171,6 +183,20 @@ class Measurer(AbstractContextManager["Measurer"]):
                 outcome, latency_s = again, again_s
         return outcome, latency_s
 
+    def run_program(
+        self,
+        task: Task,
+        program: Program | None,
+        path: Path,
+        arguments: Any,
+        best_s: float | None = None,
+    ) -> tuple[Outcome, float | None]:
+        """Run a built program of a task, the untuned one if none is given; see :meth:`run_library`.
+
+        A measurer that goes by what a program is, not by what it was built to, does that here.
+        """
+        return self.run_library(path, arguments, best_s)
+
     def _timed(self, job: RunJob) -> tuple[Outcome, float | None]:
         outcome = self.run_job(job)
         timing = outcome.timing
@@ -217,7 +243,7 @@ class Measurer(AbstractContextManager["Measurer"]):
             status = Status.BUILD_TIMEOUT if build.timed_out else Status.BUILD_ERROR
             return Measurement(program, status, error=build.error)
         arguments = entry_argument_shapes(candidate.schedule.mod)
-        run, latency_s = self.run_library(Path(job.path), arguments, best_s)
+        run, latency_s = self.run_program(task, program, Path(job.path), arguments, best_s)
         Path(job.path).unlink()
         if run.timing is None:
             status = Status.RUN_TIMEOUT if run.timed_out else Status.RUN_ERROR

@@ -118,10 +118,12 @@ def _spread(run: FoundRun) -> tuple[list[float], list[float]]:
 def draw_curve(folder: Path) -> Path:
     """Write the curves of a run's networks as PNG pictures into its folder; return the first."""
     run = find_run(folder)
+    figures = [network_figure(run, network, "trials") for network in run.result.networks]
+    figures += [sum_figure(run, network.network, "trials") for network in run.result.untimed]
     files = []
-    for number, network in enumerate(run.result.networks):
+    for number, figure in enumerate(figures):
         files.append(folder / ("curve.png" if number == 0 else f"curve-{number + 1}.png"))
-        save_figure(network_figure(run, network, "trials"), files[-1], dpi=200)
+        save_figure(figure, files[-1], dpi=200)
     return files[0]
 
 

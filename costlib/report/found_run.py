@@ -56,6 +56,12 @@ class FoundRun:
     dataset: Dataset | None
     unfinished: str = ""
 
+    @property
+    def is_simulated(self) -> bool:
+        """Whether its latencies are made up."""
+        known = self.dataset.hardware() if self.dataset is not None else {}
+        return self.result.simulated or any(one.is_simulated for one in known.values())
+
     @cached_property
     def profiles(self) -> Sequence[NetworkProfile]:
         """Where its networks' time goes, of those of which that was noted."""

@@ -20,8 +20,8 @@ from costlib.report.page import Picture, Section, Table
 from costlib.report.units import plain
 from costlib.space.program import Program
 from costlib.training.metrics import pairwise_accuracy, rank_correlation
+from costlib.tuning.bundles import COLD
 from costlib.tuning.result import TaskResult
-from costlib.tuning.tune import COLD
 
 _PROGRAMS = 120
 """Programs whose features are computed for a page, of the heaviest tasks first."""

@@ -70,7 +70,8 @@ def run_report(folder: Path, against: Path | None = None) -> Page:
         ("seed", str(result.seed)),
     ]
     facts += [(name, f"{spent:,.0f} s") for name, spent in seconds.items() if spent]
-    text = f"{counted(result.trials, 'program')} measured on {result.hardware_id or 'no hardware'}"
+    how = "simulated" if run.is_simulated else "measured"
+    text = f"{counted(result.trials, 'program')} {how} on {result.hardware_id or 'no hardware'}"
     return Page(
         title=f"Tuning of {_names(run)}",
         text=f"{text}; {result.stopped}." if result.stopped else f"{text} so far.",
@@ -82,6 +83,7 @@ def run_report(folder: Path, against: Path | None = None) -> Page:
 
 def _names(run: FoundRun) -> str:
     names = [one.network for one in run.result.networks]
+    names += [one.network for one in run.result.untimed]
     if not names:
         names = sorted({network for task in run.result.tasks for network in task.calls})
     if len(names) > 4:

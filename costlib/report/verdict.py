@@ -11,10 +11,14 @@ from costlib.report.found_run import LEFT, FoundRun, time_before_s, time_now_s
 from costlib.report.page import Link, Sentence
 from costlib.report.profile import profile_sentences
 from costlib.report.units import Unit, counted, plain, share
-from costlib.tuning.result import FURTHER_TRIALS, NetworkResult, TaskResult
+from costlib.tuning.result import FURTHER_TRIALS, NetworkResult, TaskResult, UntimedNetwork
 
 _NETWORKS = 3
 """Networks with a sentence of their own."""
+
+_SIMULATED = (
+    "Nothing here was measured: the device is simulated, and every latency on this page is made up."
+)
 
 _HEAVY = 3
 """Tasks that are named where the time is."""
@@ -25,6 +29,9 @@ def verdict(run: FoundRun) -> list[Sentence]:
     sentences: list[Sentence] = []
     if run.unfinished:
         sentences.append([f"This run has no result: {run.unfinished}."])
+    if run.is_simulated:
+        sentences.append([_SIMULATED])
+    sentences += [[_untimed_sentence(one)] for one in run.result.untimed]
     networks = run.result.networks
     if len(networks) <= _NETWORKS:
         sentences += [[network_sentence(one, run.unit)] for one in networks]
@@ -42,6 +49,16 @@ def verdict(run: FoundRun) -> list[Sentence]:
     if not run.result.curve:
         sentences.append(["No program has been measured yet."])
     return sentences
+
+
+def _untimed_sentence(one: UntimedNetwork) -> str:
+    """Say whether a network for a simulated device computes what its original does."""
+    if one.not_compared is not None:
+        return f"{one.network} was compiled, but not compared: {one.not_compared}."
+    return (
+        f"{one.network} was compiled, and differs from {one.original} by {one.max_abs_error:.1e} "
+        f"at most, where the largest output is {one.max_abs_output:.1e}."
+    )
 
 
 def network_sentence(one: NetworkResult, unit: Unit) -> str:

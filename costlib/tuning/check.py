@@ -18,6 +18,7 @@ from costlib.workloads.agreement import (
     MADE_UP,
     Expectation,
     OutputAgreement,
+    largest_of,
     telling_inputs,
 )
 from costlib.workloads.extraction import tasks_of
@@ -137,7 +138,7 @@ def compared(network: Network, machine: Any, rounded: Any = None) -> Check:
         rounding_error = None
         if rounded is not None:
             expected = run(rounded, [*arrays, *network.state])
-            rounding_error = _largest(expectation.compare(specs, expected))
+            rounding_error = _largest_error(expectation.compare(specs, expected))
             expectation = Expectation(arrays, expected, precision=network.precision)
         actual = run(machine, [*arrays, *network.state])
         outputs = expectation.compare(specs, actual, nan_may_spread=name in MADE_UP)
@@ -146,7 +147,7 @@ def compared(network: Network, machine: Any, rounded: Any = None) -> Check:
             network=network.name,
             status="different" if faults else "right",
             reason=f"with {name}, {'; '.join(faults)}" if faults else None,
-            max_abs_error=_largest(outputs),
+            max_abs_error=_largest_error(outputs),
             outputs=tuple(outputs),
             inputs=name,
             rounding_error=rounding_error,
@@ -158,9 +159,8 @@ def compared(network: Network, machine: Any, rounded: Any = None) -> Check:
     return first
 
 
-def _largest(outputs: Sequence[OutputAgreement]) -> float | None:
-    errors = [output.max_abs_error for output in outputs if output.max_abs_error is not None]
-    return max(errors, default=None)
+def _largest_error(outputs: Sequence[OutputAgreement]) -> float | None:
+    return largest_of(output.max_abs_error for output in outputs)
 
 
 def run(machine: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:

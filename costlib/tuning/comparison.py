@@ -19,7 +19,7 @@ from costlib.tuning.originals import Original
 from costlib.tuning.rivals import Rival, Rivals
 from costlib.tuning.turns import Contestant, take_turns
 from costlib.workloads import Network
-from costlib.workloads.agreement import OutputAgreement
+from costlib.workloads.agreement import OutputAgreement, largest_of
 
 _FIRST_TURNS, _MOST_TURNS = 4, 9
 
@@ -147,8 +147,8 @@ def compare(
         doubtful=tuple(what for what, one in timed.items() if not one.is_settled),
         original=original.name,
         outputs=tuple(outputs),
-        max_abs_error=_largest_error(outputs) or 0.0,
-        max_abs_output=max((output.max_abs_output or 0.0 for output in outputs), default=0.0),
+        max_abs_error=largest_of(output.max_abs_error for output in outputs) or 0.0,
+        max_abs_output=largest_of(output.max_abs_output for output in outputs) or 0.0,
         rounding_error=original.rounding_error,
     )
 
@@ -159,14 +159,9 @@ def _engine_result(rival: Rival) -> EngineResult:
         name=rival.engine.name,
         title=rival.engine.title,
         latency_s=None if best is None else best.latency_s,
-        max_abs_error=_largest_error(rival.outputs),
+        max_abs_error=largest_of(output.max_abs_error for output in rival.outputs),
         problem=rival.problem if best is None else None,
     )
-
-
-def _largest_error(outputs: Sequence[OutputAgreement]) -> float | None:
-    errors = [output.max_abs_error for output in outputs if output.max_abs_error is not None]
-    return max(errors, default=None)
 
 
 def _run(measurer: Measurer, library: Path, inputs: Path, secs: float) -> float:

@@ -1,43 +1,27 @@
-"""Networks compiled to a shared library: built, saved, loaded and called."""
+"""Compiled networks: built, saved, loaded and called on this machine."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from costlib.errors import (
-    CostlibError,
-    InputError,
-    StorageError,
-    UnsupportedModelError,
-    quoted,
-)
-from costlib.files import storage_errors, write_file
+from costlib.errors import InputError
 from costlib.hardware import Hardware
-from costlib.measure.faults import fault_in
 from costlib.processor import allow_tiles
-from costlib.scratch import ScratchFolder
+from costlib.tuning.library import NetworkLibrary
 from costlib.tvm_compat import relax, tvm
-from costlib.tvm_compat.api import compile_network, object_bytes
-from costlib.tvm_compat.link import export_network
 from costlib.tvm_compat.quiet import stderr_silenced
-from costlib.workloads.extraction import kernels_of
 from costlib.workloads.interface import (
     Kernel,
     calls_of,
     signature_of,
     state_of,
     target_of,
-    with_kernels,
 )
 from costlib.workloads.signature import Signature, TensorSpec
-
-_SPACE_BYTES = 64 << 20
-"""Free space without which nothing is compiled: LLVM ends the process where it finds none."""
 
 
 class CompiledNetwork:
@@ -65,11 +49,10 @@ class CompiledNetwork:
     """
 
     def __init__(self, module: Any) -> None:
-        self._module = module
+        self._library: NetworkLibrary | None = None
         self.machine = relax.VirtualMachine(module, tvm.cpu())
         self.signature: Signature | None = signature_of(self.machine)
         self._state: list[Any] = []
-        self._object_bytes = 0
         self.reset()
 
     @classmethod
@@ -90,15 +73,9 @@ class CompiledNetwork:
         UnsupportedModelError
             TVM cannot compile it.
         """
-        target = hardware.tvm_target()
-        named = with_kernels(prepared, kernels_of(prepared, hardware.target), hardware.target)
-        try:
-            network = cls(compile_network(named, target, database))
-        except (CostlibError, OSError, MemoryError):
-            raise
-        except Exception as error:
-            raise UnsupportedModelError(f"TVM cannot compile it: {quoted(error)}") from None
-        network._object_bytes = object_bytes(prepared)
+        library = NetworkLibrary.build(prepared, hardware, database)
+        network = cls(library.module)
+        network._library = library
         return network
 
     @classmethod
@@ -128,35 +105,16 @@ class CompiledNetwork:
 
         Raises
         ------
+        InputError
+            It was loaded from one.
         EnvironmentMismatchError
             No compiler is installed.
         StorageError
             It could not be linked or written; what was there before still is.
         """
-        path = Path(path)
-        with storage_errors(path), ScratchFolder() as folder:
-            self._check_room(path, folder)
-            library = folder / path.name
-            try:
-                with stderr_silenced():
-                    export_network(self._module, library, folder)
-            except (RuntimeError, ValueError) as error:
-                reason = fault_in(str(error)) or f"linking it failed ({_said_by_linker(error)})"
-                raise StorageError(
-                    f"cannot write {path}: {reason}; "
-                    "see to it, then go on with --resume: what was measured is kept"
-                ) from None
-            write_file(path, library.read_bytes())
-
-    def _check_room(self, path: Path, folder: Path) -> None:
-        """Raise before LLVM ends the process because it cannot write an object file."""
-        free = shutil.disk_usage(folder).free
-        if free < self._object_bytes:
-            raise StorageError(
-                f"cannot write {path}: its object files take about {self._object_bytes >> 10} KiB "
-                f"and {folder.parent} has {free >> 10} left; free some space there, or set TMPDIR "
-                "to a folder that has it"
-            )
+        if self._library is None:
+            raise InputError("this network was loaded from a file: copy that")
+        self._library.save(path)
 
     @property
     def calls(self) -> list[Kernel] | None:
@@ -199,12 +157,6 @@ class CompiledNetwork:
     def _outputs(self, tensors: Sequence[Any]) -> list[Any]:
         outputs = self.machine["main"](*tensors)
         return [outputs] if hasattr(outputs, "numpy") else list(outputs)
-
-
-def _said_by_linker(error: Exception) -> str:
-    """Return the line that tells most: the last one before TVM quotes the command."""
-    said = str(error).partition("Command line:")[0].strip().splitlines()
-    return said[-1].strip() if said else type(error).__name__
 
 
 def _is_torch(value: Any) -> bool:

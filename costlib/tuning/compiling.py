@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from costlib.errors import DifferentNetworkError, InputError, MeasureError
 from costlib.files import write_file
@@ -16,19 +16,26 @@ from costlib.measure.jobs import SLOW_SECS
 from costlib.measure.measurer import Measurer
 from costlib.scratch import ScratchFolder
 from costlib.tuning.comparison import compare
-from costlib.tuning.compiled import CompiledNetwork
 from costlib.tuning.database import only
 from costlib.tuning.in_network import place
+from costlib.tuning.library import NetworkLibrary
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.originals import Original, faults_of
 from costlib.tuning.profile import forget_profile, note_profile
 from costlib.tuning.result import NetworkResult
-from costlib.workloads import prepare_network
+from costlib.workloads import Network, prepare_network
 from costlib.workloads.agreement import OutputAgreement
 from costlib.workloads.task import Task
 from costlib.workloads.variants import in_float
 
 _log = logging.getLogger(__name__)
+
+
+class Built(NamedTuple):
+    """A compiled network, and where its library was written."""
+
+    path: Path
+    library: NetworkLibrary
 
 
 class Compiler:
@@ -79,12 +86,13 @@ class Compiler:
             network = self.networks.networks[number]
             self._report(f"comparing {network.name} with its original")
             library = self._measurer.server.folder / f"untuned-network-{number}.so"
-            CompiledNetwork.build(self.networks.prepared[number], self._hardware).save(library)
+            runs_on = self._untuned_on()
+            library = NetworkLibrary.build(self.networks.prepared[number], runs_on).save(library)
             rounded = None
             if network.weights is not None:
                 rounded = self._measurer.server.folder / f"rounded-network-{number}.so"
                 module = prepare_network(in_float(network), self._hardware)
-                CompiledNetwork.build(module, self._hardware).save(rounded)
+                rounded = NetworkLibrary.build(module, runs_on).save(rounded)
             original = Original(network, library, self._measurer, rounded)
             self._originals[number] = original
             if original.faults and not allow_different:
@@ -93,9 +101,13 @@ class Compiler:
                     f"{'; '.join(original.faults)}; --allow-different tunes it all the same"
                 )
 
+    def _untuned_on(self) -> Hardware:
+        """Return what the untuned network is compiled for."""
+        return self._hardware
+
     def compile_tuned(
         self, latency_s: Sequence[float], out: Path, database: Any
-    ) -> tuple[list[NetworkResult], set[str]]:
+    ) -> tuple[list[Any], set[str]]:
         """Compile the fastest version of each network and compare it with what it was before.
 
         That is: with the network as it was given, untuned, and with its original. Where its time
@@ -113,15 +125,16 @@ class Compiler:
         Returns
         -------
         results, wrong
-            The second: workload ids of tasks that are left as they are, because with a program of
-            theirs a network computes something else.
+            A :class:`costlib.tuning.result.NetworkResult` of each; and workload ids of tasks that
+            are left as they are, because with a program of theirs a network computes something
+            else.
 
         Raises
         ------
         DifferentNetworkError
             A network computes something else, and no program is to blame.
         """
-        results: list[NetworkResult] = []
+        results: list[Any] = []
         wrong: set[str] = set()
         forget_profile(out)
         self._report("choosing between the versions")
@@ -130,19 +143,19 @@ class Compiler:
         for number in self.networks.fastest(latency_s):
             given = self.networks.given(number)
             network, original = self.networks.networks[number], self._originals[given]
-            library = out / library_name(self.networks.networks[given].name, sources)
+            path = out / library_name(self.networks.networks[given].name, sources)
             self._report(f"compiling {network.name}")
-            self._build(number, database, library)
+            built = self._build(number, database, path)
             self._report(f"comparing {network.name}")
-            outputs, tuned_s = original.compare(library, self._measurer)
+            outputs, tuned_s = self._compare(original, built)
             if faults_of(outputs) and not original.faults:
-                blamed = self._blamed(number, database, library, original)
+                blamed = self._blamed(number, database, path, original)
                 for task in blamed:
                     _log.warning("%s computes something else once tuned; it is left", task.title)
                 wrong |= {task.workload_id for task in blamed}
                 kept = [t for t in self.networks.tasks if t.workload_id not in wrong]
-                self._build(number, only(database, kept), library)
-                outputs, tuned_s = original.compare(library, self._measurer)
+                built = self._build(number, only(database, kept), path)
+                outputs, tuned_s = self._compare(original, built)
                 if faults := faults_of(outputs):
                     raise DifferentNetworkError(
                         f"{network.name} computes something else than {original.name}: "
@@ -151,36 +164,55 @@ class Compiler:
             placed_s: dict[str, float] = {}
             if tuned_s < SLOW_SECS and self._measurer.devices is None:
                 kept = [t for t in self._called(number) if t.workload_id not in wrong]
-                placed = self._placed(number, database, kept, library, original)
+                placed = self._placed(number, database, kept, path, original)
                 if placed is not None:
                     outputs, placed_s = placed
-            figures = compare(
-                network,
-                original,
-                library,
-                self._measurer,
-                outputs,
-                tuned_s,
-                self._against,
-                self._report,
-            )
-            fields = figures.model_dump()
-            results.append(
-                NetworkResult(
-                    network=network.name, library=str(library), placed_s=placed_s, **fields
-                )
-            )
+            results.append(self._result(network, original, built, outputs, tuned_s, placed_s))
+        self._note_profile(out, results, latency_s)
+        return results, wrong
+
+    def _build(self, number: int, database: Any, path: Path) -> Built:
+        library = NetworkLibrary.build(self.networks.prepared[number], self._hardware, database)
+        return Built(library.save(path), library)
+
+    def _compare(self, original: Original, built: Built) -> tuple[list[OutputAgreement], float]:
+        """Run a network once or twice; see :meth:`costlib.tuning.originals.Original.compare`."""
+        return original.compare(built.path, self._measurer)
+
+    def _result(
+        self,
+        network: Network,
+        original: Original,
+        built: Built,
+        outputs: Sequence[OutputAgreement],
+        tuned_s: float,
+        placed_s: dict[str, float],
+    ) -> Any:
+        """Time a network beside others, and say what came of it."""
+        figures = compare(
+            network,
+            original,
+            built.path,
+            self._measurer,
+            outputs,
+            tuned_s,
+            self._against,
+            self._report,
+        )
+        return NetworkResult(
+            network=network.name,
+            library=str(built.path),
+            placed_s=placed_s,
+            **figures.model_dump(),
+        )
+
+    def _note_profile(self, out: Path, results: Sequence[Any], latency_s: Sequence[float]) -> None:
         fast = [one for one in results if one.latency_after_s < SLOW_SECS]
         if self._measurer.devices is None and fast:
             self._report("noting where the time goes")
             timed = zip(self.networks.tasks, latency_s, strict=True)
             known_s = {task.workload_id: s for task, s in timed if math.isfinite(s)}
             note_profile(out, fast, self._measurer, known_s)
-        return results, wrong
-
-    def _build(self, number: int, database: Any, library: Path) -> None:
-        prepared = self.networks.prepared[number]
-        CompiledNetwork.build(prepared, self._hardware, database).save(library)
 
     def _placed(
         self, number: int, database: Any, tasks: Sequence[Task], library: Path, original: Original
@@ -200,8 +232,7 @@ class Compiler:
             if placed is None:
                 return None
             with ScratchFolder() as folder:
-                candidate = folder / library.name
-                build(placed.database, candidate)
+                candidate = build(placed.database, folder / library.name).path
                 outputs, _ = original.compare(candidate, self._measurer)
                 if faults_of(outputs) and not original.faults:
                     return None
@@ -215,12 +246,12 @@ class Compiler:
         calls = self.networks.calls[number]
         return [task for task, count in zip(self.networks.tasks, calls, strict=True) if count]
 
-    def _blamed(self, number: int, database: Any, library: Path, original: Original) -> list[Task]:
+    def _blamed(self, number: int, database: Any, path: Path, original: Original) -> list[Task]:
         """Return the tasks whose programs make a network compute something else, by halving."""
 
         def among(tasks: Sequence[Task]) -> list[Task]:
-            self._build(number, only(database, tasks), library)
-            if not faults_of(original.compare(library, self._measurer)[0]):
+            built = self._build(number, only(database, tasks), path)
+            if not faults_of(self._compare(original, built)[0]):
                 return []
             if len(tasks) == 1:
                 return list(tasks)

@@ -29,7 +29,8 @@ def write_database(
 ) -> Any:
     """Write the best programs of each task, the untuned one among them if it runs.
 
-    For a tiny task the program as it is may be the fastest.
+    For a tiny task the program as it is may be the fastest. On a GPU that is none that could be
+    written: what has no record gets its schedule when it is compiled.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ def _fill(
     searches: Sequence[Strategy],
 ) -> None:
     for task, latency_s in zip(tasks, untuned_s, strict=True):
-        if latency_s is not None:
+        if latency_s is not None and task.target["kind"] == "llvm":
             commit_program(database, task.mod, task.tvm_target(), latency_s)
     for search in searches:
         for latency_s, program in search.elite[:_PER_TASK]:

@@ -59,7 +59,7 @@ def place(
     database: Any,
     tasks: Sequence[Task],
     measurer: Measurer,
-    build: Callable[[Any, Path], None],
+    build: Callable[[Any, Path], object],
 ) -> Placed | None:
     """Choose the programs of a network's tasks in the network.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -119,11 +119,16 @@ class Original:
             How the outputs agree, for those inputs that show a difference, or the first; and the
             seconds of the fastest call.
         """
+        return self.compare_calls(lambda arrays: _called(library, arrays, measurer))
+
+    def compare_calls(
+        self, call: Callable[[Arrays], tuple[Arrays, float]]
+    ) -> tuple[list[OutputAgreement], float]:
+        """Do as :meth:`compare` with what returns the outputs for inputs, and a call's seconds."""
         first: list[OutputAgreement] = []
         latency_s = math.inf
         for trial in self._trials:
-            arrays = [*trial.inputs, *self._network.state]
-            outputs, call_s = _called(library, arrays, measurer)
+            outputs, call_s = call([*trial.inputs, *self._network.state])
             latency_s = min(latency_s, call_s)
             found = trial.compare(self._specs, outputs)
             if faults_of(found):

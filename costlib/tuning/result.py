@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 from costlib.errors import InputError
 from costlib.frozen import Frozen
 from costlib.tuning.comparison import Comparison
+from costlib.workloads.agreement import OutputAgreement
 
 RESULT = "result.json"
 """In a run's folder."""
@@ -97,13 +98,45 @@ class NetworkResult(Comparison):
     placed_s: dict[str, float] = Field(default_factory=dict)
 
 
+class UntimedNetwork(Frozen):
+    """A tuned network for a device that was only simulated.
+
+    Attributes
+    ----------
+    network
+        Its name.
+    library
+        The compiled network.
+    original
+        What its outputs are compared with.
+    outputs
+        The tuned network's outputs beside the original's, by an emulator.
+    not_compared
+        Why they are not compared, in a line; ``None`` if they are.
+    max_abs_error, max_abs_output
+        Their largest difference, and the original's largest element; ``None`` without either.
+    """
+
+    network: str
+    library: str
+    original: str
+    outputs: tuple[OutputAgreement, ...] = ()
+    not_compared: str | None = None
+    max_abs_error: float | None = None
+    max_abs_output: float | None = None
+
+
 class TuneResult(Frozen):
     """What a tuning run found.
 
     Attributes
     ----------
     networks
-        Each network, compiled and compared.
+        Each network, compiled and compared; none if the device was simulated.
+    untimed
+        Each network, compiled for a device that was simulated.
+    simulated
+        Whether every latency is a made-up one of such a device.
     trials
         Programs measured.
     config
@@ -123,6 +156,8 @@ class TuneResult(Frozen):
     """
 
     networks: tuple[NetworkResult, ...]
+    untimed: tuple[UntimedNetwork, ...] = ()
+    simulated: bool = False
     bundle: str
     hardware_id: str
     seed: int

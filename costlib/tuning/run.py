@@ -115,7 +115,8 @@ class TuningRun:
         self._first_batch = config.planning.batch
         self._model = RunModel(bundle, config.models, seed)
         self.searches = [config.strategy.start(task, hardware, self._model, seed) for task in tasks]
-        banks = [bank for bank in (memory, bundle.priors if bundle else None) if bank is not None]
+        shipped = bundle.priors_for(hardware) if bundle else None
+        banks = [bank for bank in (memory, shipped) if bank is not None]
         relatives = Relatives(self.searches, banks, config.relatives)
         self._planner = Planner(self.searches, scheduler, relatives, config.planning)
         trials.register(tasks, [sketch for s in self.searches for sketch in s.space.sketches])

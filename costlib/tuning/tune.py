@@ -14,13 +14,11 @@ import numpy as np
 from costlib.errors import InputError
 from costlib.files import write_file
 from costlib.hardware import Hardware
-from costlib.hub import Bundle, load_pretrained
-from costlib.hub.catalog import DEFAULT_BUNDLE
-from costlib.measure.measurer import Measurer
+from costlib.hub import Bundle
 from costlib.places import held, refuse_others
 from costlib.search.config import SearchConfig
 from costlib.search.tasks.scheduler import TaskScheduler
-from costlib.tuning.compiling import Compiler
+from costlib.tuning.bundles import COLD, bundle_for
 from costlib.tuning.config import TuneConfig
 from costlib.tuning.database import write_database
 from costlib.tuning.engines.catalogue import ENGINES, check_engines
@@ -32,13 +30,11 @@ from costlib.tuning.progress import Progress, TuneProgress
 from costlib.tuning.result import FURTHER_TRIALS, RESULT, TaskResult, TuneResult
 from costlib.tuning.run import Batch, TuningRun
 from costlib.tuning.session import Baseline, Session, check_place
+from costlib.tuning.workplace import compiler_for, measurer_for, tuned_for
 from costlib.workloads.task import Task
 
 if TYPE_CHECKING:
     from costlib.measure.fleet import Fleet
-
-COLD = "none"
-"""The name of no bundle: a run that starts without models and priors."""
 
 _UNKNOWN_S = 1e-3
 """Taken for a task that does not run untuned, where a reference is needed."""
@@ -81,9 +77,12 @@ def tune(
     minutes
         Stop searching after so long.
     bundle
-        The bundle, its name or its folder; the default one if not given, ``"none"`` for none.
+        The bundle, its name or its folder; ``"none"`` for none. If not given, a shipped one that
+        has seen such hardware.
     hardware
-        What to tune for; this machine's CPU, or what the fleet is, if not given.
+        What to tune for; this machine's CPU, or what the fleet is, if not given. Of a simulated
+        one, see :meth:`costlib.hardware.Hardware.simulated`, all latencies are made up: programs
+        are built for it, and nothing is measured.
     seed
         Seed of the search.
     resume
@@ -110,6 +109,7 @@ def tune(
     """
     config = config or TuneConfig()
     _check(sources, trials, config)
+    hardware = tuned_for(hardware, fleet, config)
     folder = Path(out)
     refuse_others(folder, "a run")
     with held(folder, "tuned"):
@@ -117,8 +117,7 @@ def tune(
         memory = Memory(config.memory) if config.memory is not None else None
         progress = Progress(trials, on_progress)
         deadline = None if minutes is None else time.monotonic() + 60 * minutes
-        hardware = hardware or (fleet.only_hardware() if fleet else Hardware.local())
-        loaded = _load(bundle, hardware)
+        loaded = bundle_for(bundle, hardware)
         progress.report("importing the network" if len(sources) == 1 else "importing the networks")
         networks = NetworkSet.load(
             sources,
@@ -134,8 +133,10 @@ def tune(
         known = loaded.canary(hardware.hardware_id) if loaded else None
         reference = session.trials.reference() or known
         devices = fleet.pool(hardware) if fleet else None
-        with Measurer(hardware, config.measure, reference, devices) as measurer:
-            compiler = Compiler(networks, hardware, measurer, progress.report, config.against)
+        with measurer_for(hardware, config.measure, reference, devices) as measurer:
+            compiler = compiler_for(hardware)(
+                networks, hardware, measurer, progress.report, config.against
+            )
             compiler.compare_untuned(allow_different=config.allow_different)
             progress.report("timing the tasks as they are")
             baseline = session.baseline(networks.tasks, measurer, trials)
@@ -171,11 +172,12 @@ def tune(
                 write_database(session.folder, networks.tasks, before_s, right)
             if memory:
                 memory.add(right, hardware)
-            for number, task in enumerate(networks.tasks):
-                if task.workload_id in wrong:
-                    left[number] = WRONG
+            for number in (i for i, t in enumerate(networks.tasks) if t.workload_id in wrong):
+                left[number] = WRONG
         result = TuneResult(
-            networks=tuple(compared),
+            networks=() if hardware.is_simulated else tuple(compared),
+            untimed=tuple(compared) if hardware.is_simulated else (),
+            simulated=hardware.is_simulated,
             bundle=loaded.name if loaded else COLD,
             hardware_id=hardware.hardware_id,
             seed=seed,
@@ -259,16 +261,6 @@ def _check(sources: Sequence[Any], trials: int, config: TuneConfig) -> None:
             _log.warning("%s: %s", ENGINES[name].title, missing)
     if not all(math.isfinite(seconds) and seconds > 0 for seconds in required_s):
         raise InputError("a required latency must be a positive number")
-
-
-def _load(bundle: Bundle | str | Path | None, hardware: Hardware) -> Bundle | None:
-    if bundle == COLD:
-        return None
-    loaded = bundle if isinstance(bundle, Bundle) else load_pretrained(bundle or DEFAULT_BUNDLE)
-    if unknown := loaded.unknown(hardware):
-        start = "" if loaded.name == DEFAULT_BUNDLE else f"--pretrained {loaded.path} "
-        _log.warning("%s; `costlib adapt %s--out MINE` teaches it this machine", unknown, start)
-    return loaded
 
 
 def _with_batch(config: SearchConfig, trials: int, tasks: int) -> SearchConfig:

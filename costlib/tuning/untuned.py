@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from costlib.hardware import Hardware
 from costlib.measure.known_good import check_machine
 from costlib.measure.measurer import Measurer
+from costlib.tvm_compat.networks import scheduled_by_default
 from costlib.workloads.task import Task
 
 _OPERATIONS_PER_LANE_S = 8e9
@@ -18,7 +19,9 @@ _GLANCED_AT_S = 2e-3
 
 
 def untuned_latencies(tasks: Sequence[Task], measurer: Measurer) -> list[float | None]:
-    """Return the latency of each unscheduled program in seconds; ``None`` if it does not run.
+    """Return the latency of each untuned program in seconds; ``None`` if it does not run.
+
+    That is the unscheduled one; on a GPU, where that cannot run, one that TVM schedules by default.
 
     Raises
     ------
@@ -27,11 +30,14 @@ def untuned_latencies(tasks: Sequence[Task], measurer: Measurer) -> list[float |
     """
     paths = [measurer.server.folder / f"untuned-{i}.so" for i in range(len(tasks))]
     builds = [
-        measurer.build_job(t.mod, p, keep_layout=True) for t, p in zip(tasks, paths, strict=True)
+        measurer.build_job(
+            scheduled_by_default(task.mod, task.tvm_target()), path, keep_layout=True
+        )
+        for task, path in zip(tasks, paths, strict=True)
     ]
     measurer.server.work(builds)
     latencies_s = [
-        measurer.run_library(path, task.arguments, _GLANCED_AT_S)[1]
+        measurer.run_program(task, None, path, task.arguments, _GLANCED_AT_S)[1]
         for task, path in zip(tasks, paths, strict=True)
     ]
     if None in latencies_s:

@@ -13,17 +13,12 @@ from typing import Any
 
 from pydantic.alias_generators import to_snake
 
-from costlib.tvm_compat import load_intrinsics, ms, quick_parsing, relax, tvm
+from costlib.tvm_compat import load_intrinsics, ms, quick_parsing, tvm
 from costlib.tvm_compat.cuda import check_compiles, find_compiler
-from costlib.tvm_compat.direct_calls import with_direct_calls
-from costlib.tvm_compat.link import link_shared
-from costlib.tvm_compat.straight_line import tensor_bytes
+from costlib.tvm_compat.link import is_foreign, link_shared
 
 derived_object = tvm.ir.utils.derived_object
 """Makes a Python subclass of a MetaSchedule ``Py...`` class usable from C++."""
-
-_CODE_BYTES = 32 << 10
-"""Of a function."""
 
 
 def estimate_flops(mod: Any) -> float:
@@ -80,7 +75,9 @@ def schedule_steps(schedule: Any) -> list[str]:
     return [str(line) for line in schedule.trace.simplified(remove_postproc=False).as_python()]
 
 
-def build_library(mod: Any, target: Any, path: Path, *, keep_layout: bool = False) -> None:
+def build_library(
+    mod: Any, target: Any, path: Path, *, keep_layout: bool = False, leave_source: bool = False
+) -> None:
     """Compile a scheduled module to a shared library, the way MetaSchedule's builder does.
 
     Weight layout rewrites are left out: they happen once, ahead of time, and are not part of
@@ -96,25 +93,22 @@ def build_library(mod: Any, target: Any, path: Path, *, keep_layout: bool = Fals
     if not keep_layout:
         mod = tvm.s_tir.transform.RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(mod)
     triple = str(target.attrs.get("mtriple", ""))
-    finish = _keep_object if triple and is_foreign(triple) else link_shared
+    finish = _keep_object if is_foreign(triple) else link_shared
     # Here, and not where TVM would: whoever removes the library's folder removes this, too.
     with tempfile.TemporaryDirectory(dir=path.parent) as objects:
-        _build(mod, target).export_library(str(path), fcompile=finish, workspace_dir=objects)
+        built = _build(mod, target, leave_source)
+        built.export_library(str(path), fcompile=finish, workspace_dir=objects)
 
 
-def is_foreign(triple: str) -> bool:
-    """Whether machine code of an LLVM triple is for another kind of processor than this one."""
-    ours = str(tvm.target.codegen.llvm_get_system_triple())
-    return triple.partition("-")[0] != ours.partition("-")[0]
-
-
-def _build(mod: Any, target: Any) -> Any:
+def _build(mod: Any, target: Any, leave_source: bool) -> Any:
     if target.kind.name != "cuda":
         return tvm.build(mod, target=target)
-    find_compiler()
+    if not leave_source:
+        find_compiler()
     with target:  # From which TVM's compiler call-back takes the architecture.
         library = tvm.build(mod, target=target)
-    check_compiles(library, target)
+    if not leave_source:
+        check_compiles(library, target)
     return library
 
 
@@ -159,69 +153,6 @@ def structural_key(mod: Any) -> int:
     import tvm_ffi
 
     return int(tvm_ffi.structural_hash(mod))
-
-
-def compile_network(prepared: Any, target: Any, database: Any | None) -> Any:
-    """Compile a prepared Relax module, with the best programs of a database.
-
-    Weights whose layout a program changes are rewritten once, now.
-
-    Returns
-    -------
-    module
-        What ``relax.VirtualMachine`` takes and ``export_library`` writes.
-    """
-    with target, tvm.transform.PassContext(opt_level=3):
-        if database is not None:
-            with database:
-                prepared = relax.transform.MetaScheduleApplyDatabase()(prepared)
-            layout = [
-                relax.transform.SplitLayoutRewritePreproc(),
-                relax.transform.FoldConstant(),
-                relax.transform.DeadCodeElimination(),
-            ]
-            prepared = tvm.transform.Sequential(layout)(prepared)
-        return tvm.compile(prepared, target=target, relax_pipeline=_pipeline(target))
-
-
-def _pipeline(target: Any) -> Any:
-    """Return TVM's own pipeline for a target; on CPUs, the network calls its kernels directly."""
-    if target.kind.name != "llvm":
-        return "default"
-    transform = relax.transform
-    return tvm.transform.Sequential(
-        [
-            relax.backend.DispatchSampling(),
-            relax.backend.DispatchSortScan(),
-            transform.LegalizeOps(),
-            transform.RewriteDataflowReshape(),
-            transform.ToNonDataflow(),
-            transform.RemovePurityChecking(),
-            transform.CallTIRRewrite(),
-            tvm.transform.module_pass(lambda mod, _: with_direct_calls(mod, target), opt_level=0),
-            transform.StaticPlanBlockMemory(),
-            transform.LowerAllocTensor(),
-            transform.KillAfterLastUse(),
-            transform.LowerRuntimeBuiltin(),
-            transform.ComputePrimValue(),
-            transform.VMShapeLower(),
-            transform.AttachGlobalSymbol(),
-        ]
-    )
-
-
-def object_bytes(prepared: Any) -> int:
-    """Return how large the object files of a Relax module become: its constants, and some code."""
-    sizes: list[int] = []
-
-    def visit(node: Any) -> None:
-        if isinstance(node, tvm.ir.GenericConst):
-            sizes.append(tensor_bytes(node.value.shape, str(node.value.dtype)))
-
-    for function in prepared.functions.values():
-        if isinstance(function, relax.Function):
-            relax.analysis.post_order_visit(function, visit)
-    return sum(sizes) + _CODE_BYTES * len(prepared.functions)
 
 
 @contextlib.contextmanager

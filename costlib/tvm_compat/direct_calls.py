@@ -8,8 +8,8 @@ function. If it is asked to, that notes the time before each of them and after t
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,11 +36,33 @@ CALLS = "costlib_calls"
 REWRITTEN = "_prepacked"
 """What TVM appends to the name of a kernel whose weights are laid out anew."""
 
-_BODY = "costlib_body"
+BODY = "costlib_body"
+"""The one function, of inputs, outputs, constants, work space, clock and whether it is traced."""
+
 _CLOCKS = {"x86_64": "llvm.readcyclecounter", "aarch64": "llvm.readsteadycounter"}
 
 
-def with_direct_calls(mod: Any, target: Any) -> Any:
+class Direct(NamedTuple):
+    """What :data:`BODY` of a network is called with, in its order.
+
+    Attributes
+    ----------
+    line
+        Its inputs and outputs, its calls, and what is returned of it.
+    constants
+        Tensors of TVM.
+    work_bytes
+        Size of its work space.
+    """
+
+    line: Line
+    constants: list[Any]
+    work_bytes: int
+
+
+def with_direct_calls(
+    mod: Any, target: Any, on_direct: Callable[[Direct], None] = lambda direct: None
+) -> Any:
     """Give a module a ``main`` that calls its kernels directly.
 
     A module whose ``main`` is no straight line stays as it is.
@@ -51,12 +73,16 @@ def with_direct_calls(mod: Any, target: Any) -> Any:
         After ``CallTIRRewrite``, before memory is planned.
     target
         What it is compiled for.
+    on_direct
+        Told what is called with what.
     """
     try:
         line = line_of(mod, "main")
     except NotStraightError:
         return mod
-    return _Writer(line, target).written_to(mod)
+    writer = _Writer(line, target)
+    on_direct(writer.direct)
+    return writer.written_to(mod)
 
 
 class _Writer:
@@ -70,9 +96,13 @@ class _Writer:
         triple = target.attrs.get("mtriple") or tvm.target.codegen.llvm_get_system_triple()
         self._clock = _CLOCKS.get(str(triple).partition("-")[0])
 
+    @property
+    def direct(self) -> Direct:
+        return Direct(self._line, self._packs.tensors, self._work_bytes)
+
     def written_to(self, mod: Any) -> Any:
         builder = relax.BlockBuilder(mod)
-        body = builder.add_func(self._body(), _BODY)
+        body = builder.add_func(self._body(), BODY)
         result = builder.get()
         result.update_func(mod.get_global_var("main"), self._caller(body, traced=False))
         if self._clock is not None:

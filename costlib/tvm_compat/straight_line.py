@@ -95,8 +95,13 @@ class Line:
     @property
     def outputs(self) -> list[Tensor]:
         """The allocations that are returned, each once."""
-        found = {leaf.base: leaf for leaf in _leaves(self.result) if leaf.base.kind == "allocation"}
+        found = {leaf.base: leaf for leaf in self.returned if leaf.base.kind == "allocation"}
         return list(found.values())
+
+    @property
+    def returned(self) -> list[Tensor]:
+        """The tensors that are returned, in their order."""
+        return _leaves(self.result)
 
 
 def line_of(mod: Any, name: str) -> Line:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -310,3 +310,8 @@ def _changed(
 ) -> list[np.ndarray]:
     """Replace some of the inputs, of the same dtype."""
     return [of(i).astype(a.dtype) if i in places else a for i, a in enumerate(arrays)]
+
+
+def largest_of(values: Iterable[float | None]) -> float | None:
+    """Return the largest of those that are known; ``None`` if none is."""
+    return max((value for value in values if value is not None), default=None)

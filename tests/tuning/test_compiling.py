@@ -16,7 +16,7 @@ from costlib.errors import DifferentNetworkError
 from costlib.hardware import Hardware
 from costlib.tuning import compiling
 from costlib.tuning.comparison import Comparison
-from costlib.tuning.compiling import Compiler
+from costlib.tuning.compiling import Built, Compiler
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.profile import PROFILE, RunProfile
 from costlib.tuning.tune import tune
@@ -59,8 +59,9 @@ def networks(hardware: Hardware) -> NetworkSet:
 def compiled(
     networks: NetworkSet, hardware: Hardware, bad: set[str], tmp_path: Path, monkeypatch: Any
 ) -> tuple[set[str], list[str], FakeOriginal]:
-    def build(_: object, __: int, database: Sequence[str], library: Path) -> None:
-        library.write_text(json.dumps(list(database)))
+    def build(_: object, __: int, database: Sequence[str], path: Path) -> Built:
+        path.write_text(json.dumps(list(database)))
+        return Built(path, None)  # type: ignore[arg-type]
 
     figures = Comparison(
         latency_before_s=1,

@@ -69,7 +69,7 @@ def test_a_network_that_cannot_be_written(
     with pytest.raises(StorageError, match=r"cannot write /dev/full: no space left on device"):
         network.save("/dev/full")
     usage = SimpleNamespace(free=4096)
-    monkeypatch.setattr("costlib.tuning.compiled.shutil.disk_usage", lambda _: usage)
+    monkeypatch.setattr("costlib.tuning.library.shutil.disk_usage", lambda _: usage)
     with pytest.raises(StorageError, match=r"has 4 left; free some space there"):
         network.save(tmp_path / "network.so")
     monkeypatch.undo()

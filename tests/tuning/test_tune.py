@@ -17,7 +17,7 @@ from costlib.hardware import Hardware
 from costlib.hub import Bundle
 from costlib.measure.config import MeasureConfig
 from costlib.report.curve import best_so_far_s, draw_curve
-from costlib.tuning import tune as tune_module
+from costlib.tuning.bundles import bundle_for
 from costlib.tuning.compiled import CompiledNetwork
 from costlib.tuning.compiling import library_name
 from costlib.tuning.config import TuneConfig
@@ -276,11 +276,11 @@ def test_a_bundle_that_does_not_know_the_machine_offers_to_learn_it(
     bundle: Bundle, hardware: Hardware, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = hardware.model_copy(update={"model": "another"})
-    assert tune_module._load(bundle, other) is bundle
+    assert bundle_for(bundle, other) is bundle
     (line,) = caplog.messages
     assert "was trained on no measurement of" in line
     assert line.endswith(
         f"`costlib adapt --pretrained {bundle.path} --out MINE` teaches it this machine"
     )
-    tune_module._load(bundle, hardware)
+    bundle_for(bundle, hardware)
     assert len(caplog.messages) == 1

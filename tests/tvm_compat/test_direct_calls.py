@@ -9,8 +9,8 @@ import pytest
 
 from costlib.hardware import Hardware
 from costlib.tvm_compat import relax, tvm
-from costlib.tvm_compat.api import compile_network
 from costlib.tvm_compat.direct_calls import CALLS, TRACED
+from costlib.tvm_compat.networks import compile_network
 from costlib.workloads import load_network, prepare_network
 
 SCRIPT = """
