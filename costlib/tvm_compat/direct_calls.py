@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from costlib.tvm_compat.straight_line import (
     Call,
     Line,
     NotStraightError,
+    Packs,
     Tensor,
     line_of,
     pack_constants,
@@ -36,6 +38,9 @@ CALLS = "costlib_calls"
 REWRITTEN = "_prepacked"
 """What TVM appends to the name of a kernel whose weights are laid out anew."""
 
+MAIN = "main"
+"""The function that computes the network."""
+
 _BODY = "costlib_body"
 _CLOCKS = {"x86_64": "llvm.readcyclecounter", "aarch64": "llvm.readsteadycounter"}
 
@@ -43,7 +48,8 @@ _CLOCKS = {"x86_64": "llvm.readcyclecounter", "aarch64": "llvm.readsteadycounter
 def with_direct_calls(mod: Any, target: Any) -> Any:
     """Give a module a ``main`` that calls its kernels directly.
 
-    A module whose ``main`` is no straight line stays as it is.
+    So does any other function of the network whose name begins so: that of another shape. A
+    function that is no straight line stays as it is. The clock is noted by ``main`` alone.
 
     Parameters
     ----------
@@ -52,30 +58,36 @@ def with_direct_calls(mod: Any, target: Any) -> Any:
     target
         What it is compiled for.
     """
-    try:
-        line = line_of(mod, "main")
-    except NotStraightError:
-        return mod
-    return _Writer(line, target).written_to(mod)
+    lines: dict[str, Line] = {}
+    for name in sorted(str(variable.name_hint) for variable in mod.get_global_vars()):
+        if name.startswith(MAIN) and isinstance(mod[name], relax.Function):
+            with suppress(NotStraightError):
+                lines[name] = line_of(mod, name)
+    packs = pack_constants(list(lines.values()))
+    for (name, line), pack in zip(lines.items(), packs, strict=True):
+        mod = _Writer(name, line, pack, target).written_to(mod)
+    return mod
 
 
 class _Writer:
     """Writes the function that calls, and those that allocate what it needs and call it."""
 
-    def __init__(self, line: Line, target: Any) -> None:
+    def __init__(self, name: str, line: Line, packs: Packs, target: Any) -> None:
+        self._name = name
         self._line = line
         self._plan = plan_memory(line)
-        self._packs = pack_constants(line)
+        self._packs = packs
         self._work_bytes = max(self._plan.nbytes, ALIGNMENT)
         triple = target.attrs.get("mtriple") or tvm.target.codegen.llvm_get_system_triple()
         self._clock = _CLOCKS.get(str(triple).partition("-")[0])
 
     def written_to(self, mod: Any) -> Any:
         builder = relax.BlockBuilder(mod)
-        body = builder.add_func(self._body(), _BODY)
+        body = builder.add_func(self._body(), f"{_BODY}{self._name.removeprefix(MAIN)}")
         result = builder.get()
-        result.update_func(mod.get_global_var("main"), self._caller(body, traced=False))
-        if self._clock is not None:
+        caller = self._caller(body, traced=False)
+        result.update_func(mod.get_global_var(self._name), caller)
+        if self._clock is not None and self._name == MAIN:
             result[TRACED] = self._caller(body, traced=True)
             result[CALLS] = self._names()
         return result

@@ -157,10 +157,3 @@ def padded_to(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
             before = (slice(None),) * axis
             found[(*before, slice(extent, None))] = found[(*before, slice(extent - 1, extent))]
     return found
-
-
-def cropped_to(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    """Return the first elements along each axis, as many as a shape has."""
-    if array.shape == tuple(shape):
-        return array
-    return np.ascontiguousarray(array[tuple(map(slice, shape))])
