@@ -18,8 +18,12 @@ from costlib.tuning.database import only
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.originals import Original, faults_of
 from costlib.tuning.profile import forget_profile, note_profile
+from costlib.tuning.ranges import RangeResult, check_shapes, compared_shapes, range_result
 from costlib.tuning.result import NetworkResult
+from costlib.tvm_compat.direct_calls import MAIN
 from costlib.workloads import prepare_network
+from costlib.workloads.interface import with_shapes
+from costlib.workloads.ranges.ranged import RangedNetwork
 from costlib.workloads.task import Task
 from costlib.workloads.variants import in_float
 
@@ -44,6 +48,8 @@ class Compiler:
     ----------
     networks
         The same, and versions of them that came of what was measured.
+    ranges
+        What came of networks whose dimensions have ranges.
     """
 
     def __init__(
@@ -60,6 +66,8 @@ class Compiler:
         self._report = report
         self._against = against
         self._originals: dict[int, Original] = {}
+        self._differ_untuned: set[str] = set()
+        self.ranges: list[RangeResult] = []
 
     def compare_untuned(self, *, allow_different: bool) -> None:
         """Compare each network as it was given, untuned, with its original.
@@ -87,6 +95,19 @@ class Compiler:
                     f"{network.name} computes something else than {original.name}: "
                     f"{'; '.join(original.faults)}; --allow-different tunes it all the same"
                 )
+        for first, found in self.networks.ranges:
+            self._report(f"comparing {found.name} between its points")
+            compared = compared_shapes(
+                found,
+                {
+                    point.sizes: (self._originals[first + number].library, MAIN)
+                    for number, point in enumerate(found.table.points)
+                },
+                self._measurer,
+            )
+            if not allow_different:
+                check_shapes(found, compared)
+            self._differ_untuned |= {found.name for one in compared if one.fault}
 
     def compile_tuned(
         self, latency_s: Sequence[float], out: Path, database: Any
@@ -121,11 +142,10 @@ class Compiler:
         forget_profile(out)
         self._report("choosing between the versions")
         self.networks = self.networks.mixed(latency_s, self._hardware)
-        sources = len(set(self.networks.source_of))
         for number in self.networks.fastest(latency_s):
             given = self.networks.given(number)
             network, original = self.networks.networks[number], self._originals[given]
-            library = out / library_name(self.networks.networks[given].name, sources)
+            library, function = self._place(given, out)
             self._report(f"compiling {network.name}")
             self._build(number, database, library)
             self._report(f"comparing {network.name}")
@@ -154,7 +174,18 @@ class Compiler:
                 self._report,
             )
             fields = figures.model_dump()
-            results.append(NetworkResult(network=network.name, library=str(library), **fields))
+            if (found := self.networks.range_of(given)) is not None:
+                library = out / library_name(found.name, self.networks.file_count)
+            results.append(
+                NetworkResult(
+                    network=network.name, library=str(library), function=function, **fields
+                )
+            )
+        kept = [t for t in self.networks.tasks if t.workload_id not in wrong]
+        self.ranges = [
+            self._ranged(first, found, only(database, kept), out, results)
+            for first, found in self.networks.ranges
+        ]
         fast = [one for one in results if one.latency_after_s < SLOW_SECS]
         if self._measurer.devices is None and fast:
             self._report("noting where the time goes")
@@ -162,6 +193,40 @@ class Compiler:
             known_s = {task.workload_id: s for task, s in timed if math.isfinite(s)}
             note_profile(out, fast, self._measurer, known_s)
         return results, wrong
+
+    def _place(self, given: int, out: Path) -> tuple[Path, str]:
+        """Return where a network is compiled to, and which function it is where it ends up.
+
+        A point of a range is compiled by itself to be compared, and then with the others.
+        """
+        network = self.networks.networks[given]
+        if (found := self.networks.range_of(given)) is None:
+            return out / library_name(network.name, self.networks.file_count), MAIN
+        place = found.networks.index(network)
+        return self._measurer.server.folder / f"point-{given}.so", found.table.points[
+            place
+        ].function
+
+    def _ranged(
+        self,
+        first: int,
+        found: RangedNetwork,
+        database: Any,
+        out: Path,
+        results: Sequence[NetworkResult],
+    ) -> RangeResult:
+        """Compile all points of a network to one file, and compare it at shapes between them."""
+        library = out / library_name(found.name, self.networks.file_count)
+        self._report(f"compiling {found.name} for all shapes")
+        last = first + len(found.networks)
+        module = with_shapes(self.networks.prepared[first:last], found.table)
+        CompiledNetwork.build(module, self._hardware, database).save(library)
+        self._report(f"comparing {found.name} between its points")
+        places = {point.sizes: (library, point.function) for point in found.table.points}
+        compared = compared_shapes(found, places, self._measurer)
+        if found.name not in self._differ_untuned:
+            check_shapes(found, compared)
+        return range_result(found, library, {one.network: one for one in results}, compared)
 
     def _build(self, number: int, database: Any, library: Path) -> None:
         prepared = self.networks.prepared[number]

@@ -25,6 +25,7 @@ from costlib.scratch import ScratchFolder
 from costlib.tuning.compiled import CompiledNetwork
 from costlib.tuning.result import NetworkResult, read_result
 from costlib.tuning.turns import Contestant, take_turns
+from costlib.tvm_compat.direct_calls import MAIN
 from costlib.workloads.interface import Kernel
 from costlib.workloads.network import InputSpec
 
@@ -142,6 +143,8 @@ def profile_network(
     ]
     with ScratchFolder() as folder:
         file, path = folder / "inputs", str(library.resolve())
+        if (shapes := network.shapes) is not None:
+            inputs += shapes.true_extents(shapes.points[-1].sizes)
         save_arrays(file, [*inputs, *(tensor.numpy() for tensor in network.first_state())])
         times: list[Floats] = []
 
@@ -237,6 +240,8 @@ def note_profile(
     profiles: list[NetworkProfile] = []
     reasons: list[CostlibError] = []
     for network in networks:
+        if network.function != MAIN:
+            continue
         library = folder / Path(network.library).name
         try:
             profiles.append(profile_network(network.network, library, measurer, tuned_s))

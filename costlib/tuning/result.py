@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 from costlib.errors import InputError
 from costlib.frozen import Frozen
 from costlib.tuning.comparison import Comparison
+from costlib.tuning.ranges import RangeResult
 
 RESULT = "result.json"
 """In a run's folder."""
@@ -87,10 +88,14 @@ class NetworkResult(Comparison):
         Its name.
     library
         The compiled network.
+    function
+        Which of its functions that is; another one than ``main`` for a point of a range that is not
+        the largest.
     """
 
     network: str
     library: str
+    function: str = "main"
 
 
 class TuneResult(Frozen):
@@ -99,7 +104,9 @@ class TuneResult(Frozen):
     Attributes
     ----------
     networks
-        Each network, compiled and compared.
+        Each network, compiled and compared; of those with ranges, each point.
+    ranges
+        Networks whose dimensions have ranges.
     trials
         Programs measured.
     config
@@ -119,6 +126,7 @@ class TuneResult(Frozen):
     """
 
     networks: tuple[NetworkResult, ...]
+    ranges: tuple[RangeResult, ...] = ()
     bundle: str
     hardware_id: str
     seed: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,9 +30,11 @@ from costlib.tuning.left import WRONG, outcome_to_leave, reasons_to_leave
 from costlib.tuning.memory import Memory
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.progress import Progress, TuneProgress
+from costlib.tuning.ranges import RangeResult, with_trials
 from costlib.tuning.result import FURTHER_TRIALS, RESULT, TaskResult, TuneResult
 from costlib.tuning.run import Batch, TuningRun
 from costlib.tuning.session import Baseline, Session, check_place
+from costlib.workloads.ranges.dimension import Dims
 from costlib.workloads.task import Task
 
 if TYPE_CHECKING:
@@ -62,6 +65,7 @@ def tune(
     config: TuneConfig | None = None,
     fleet: Fleet | None = None,
     example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
+    dim: Dims | None = None,
     on_progress: Callable[[TuneProgress], None] | None = None,
 ) -> TuneResult:
     """Tune networks with a pretrained bundle, compile them and compare them with PyTorch.
@@ -94,6 +98,10 @@ def tune(
         Measure on its devices of this hardware, not here.
     example_inputs
         What the ``torch.nn.Module`` among the sources is called with.
+    dim
+        Ranges of dimensions by their names, both ends included: ``{"sequence": (16, 128)}``; see
+        :mod:`costlib.workloads.ranges`. A program that was exported with dynamic shapes has
+        those that it was exported with.
     on_progress
         Called whenever there is something new to show.
 
@@ -125,10 +133,11 @@ def tune(
             hardware,
             try_layouts=config.layouts,
             weights=config.weights,
+            dims=dim,
             example_inputs=example_inputs,
         )
-        names = [network.name for network in networks.networks]
-        session = Session(folder, names, hardware, seed, resume=resume)
+        _check_ranges(networks, config)
+        session = Session(folder, networks.names, hardware, seed, resume=resume)
         progress.begin(networks.tasks)
         progress.report("starting the measuring process")
         known = loaded.canary(hardware.hardware_id) if loaded else None
@@ -142,6 +151,7 @@ def tune(
             progress.report("deriving the design spaces")
             left = reasons_to_leave(networks.tasks, baseline)
             chosen = [i for i, reason in enumerate(left) if reason is None]
+            lesser = [n for n, i in enumerate(chosen) if i in networks.lesser_tasks]
             run = TuningRun(
                 [networks.tasks[i] for i in chosen],
                 _scheduler(networks, chosen, baseline, config),
@@ -149,9 +159,10 @@ def tune(
                 measurer,
                 session.trials,
                 bundle=loaded,
-                config=_with_batch(config.search, trials, len(chosen)),
+                config=_with_batch(config.search, trials, len(chosen) - len(lesser)),
                 seed=seed,
                 memory=memory.bank() if memory else None,
+                lesser=lesser,
             )
             progress.report("tuning")
             stopped = _searched(run, trials, deadline, config.min_gain, progress, chosen)
@@ -171,11 +182,14 @@ def tune(
                 write_database(session.folder, networks.tasks, before_s, right)
             if memory:
                 memory.add(right, hardware)
-            for number, task in enumerate(networks.tasks):
-                if task.workload_id in wrong:
-                    left[number] = WRONG
+            left = [
+                WRONG if task.workload_id in wrong else reason
+                for task, reason in zip(networks.tasks, left, strict=True)
+            ]
+        tasks = _task_results(compiler.networks, progress.state, before_s, left)
         result = TuneResult(
             networks=tuple(compared),
+            ranges=tuple(_ranges(compiler.ranges, tasks)),
             bundle=loaded.name if loaded else COLD,
             hardware_id=hardware.hardware_id,
             seed=seed,
@@ -185,7 +199,7 @@ def tune(
             search_s=progress.state.search_s,
             measure_s=progress.state.measure_s,
             stopped=stopped,
-            tasks=tuple(_task_results(compiler.networks, progress.state, before_s, left)),
+            tasks=tuple(tasks),
             curve=tuple(progress.state.curve),
             expected_gain=expected_gain,
         )
@@ -259,6 +273,24 @@ def _check(sources: Sequence[Any], trials: int, config: TuneConfig) -> None:
             _log.warning("%s: %s", ENGINES[name].title, missing)
     if not all(math.isfinite(seconds) and seconds > 0 for seconds in required_s):
         raise InputError("a required latency must be a positive number")
+
+
+def _check_ranges(networks: NetworkSet, config: TuneConfig) -> None:
+    """Raise where something is asked for that only networks of fixed shapes have."""
+    if not networks.ranges:
+        return
+    name = networks.ranges[0][1].name
+    if config.against:
+        raise InputError(f"--against takes networks of fixed shapes; {name} has ranges")
+    if config.objective == "requirement":
+        raise InputError(f"'requirement' takes networks of fixed shapes; {name} has ranges")
+
+
+def _ranges(found: Sequence[RangeResult], tasks: Sequence[TaskResult]) -> list[RangeResult]:
+    trials: Counter[str] = Counter()
+    for task in tasks:
+        trials.update(dict.fromkeys(task.calls, task.trials))
+    return [with_trials(one, trials) for one in found]
 
 
 def _load(bundle: Bundle | str | Path | None, hardware: Hardware) -> Bundle | None:

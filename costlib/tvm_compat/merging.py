@@ -38,7 +38,7 @@ def _is_wanted(variable: Any, name: str) -> bool:
 
 
 @relax.expr_functor.mutator  # type: ignore[untyped-decorator]
-class _Renaming(relax.expr_functor.PyExprMutator):  # type: ignore[misc]
+class _Renaming(relax.expr_functor.PyExprMutator):
     """Replaces the kernels that a function calls."""
 
     def __init__(self, variables: Mapping[Any, Any]) -> None:

@@ -32,7 +32,7 @@ class Dimension(Frozen):
     def of(cls, name: str, low: int, high: int) -> Self:
         """Take a range; raise :class:`InputError` if it is none."""
         if low < 1:
-            raise InputError(f"the range {name}={low}:{high} begins at {low}; an extent is 1 at least")
+            raise InputError(f"the range {name}={low}:{high} begins below 1, the least extent")
         if low > high:
             raise InputError(f"the range {name}={low}:{high} is empty; write {name}={high}:{low}")
         return cls(name=name, low=low, high=high)
@@ -74,5 +74,5 @@ def parse_dims(texts: Sequence[str]) -> dict[str, tuple[int, int]]:
 
 def _round(extent: float) -> int:
     """Round to a number of few significant bits."""
-    step = 2 ** max(0, math.frexp(extent)[1] - _SIGNIFICANT)
+    step = 1 << max(0, math.frexp(extent)[1] - _SIGNIFICANT)
     return step * round(extent / step)

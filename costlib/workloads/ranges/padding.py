@@ -199,8 +199,9 @@ class _Padding:
     def _extent(self, extent: Any) -> Any:
         if isinstance(extent, int):
             return extent
-        known = {s: self._fixed[str(s)] for s in _symbols(extent.node.expr) if str(s) in self._fixed}
-        return extent.node.expr.subs(known)
+        expression = extent.node.expr
+        known = [symbol for symbol in _symbols(expression) if str(symbol) in self._fixed]
+        return expression.subs({symbol: self._fixed[str(symbol)] for symbol in known})
 
     def check_untouched(self, node: Any) -> None:
         if node in self._touched:

@@ -97,7 +97,8 @@ def ranged(source: Any, dims: Dims) -> RangedNetwork | None:
         outputs=_shapes(found, "outputs"),
         lengths=tuple(names[symbol] for symbol in programs[-1].lengths),
         points=tuple(
-            Point(function=_function(found.dims, point, points[-1]), sizes=point) for point in points
+            Point(function=_function(found.dims, point, points[-1]), sizes=point)
+            for point in points
         ),
     )
     return RangedNetwork(found, table, networks, reason)
@@ -111,7 +112,10 @@ def _function(dims: Sequence[Dimension], point: Sequence[int], largest: Sequence
 
 
 def _paddable(network: Symbolic) -> tuple[tuple[str, ...], str | None]:
-    """Return the most dimensions along which a larger shape serves a smaller one, and why not more."""
+    """Return the most dimensions along which a larger shape serves a smaller one.
+
+    And why not all of them.
+    """
     names = [dim.name for dim in network.dims if dim.low < dim.high]
     largest = [dim.high for dim in network.dims]
     reason = None
@@ -143,9 +147,7 @@ def _network(network: Symbolic, point: Sequence[int], program: Padded) -> Networ
     lengths = [np.array(extents[symbol], "int64") for symbol in program.lengths]
     arguments = [to_torch(array) for array in (*inputs, *lengths)]
     found = export_with(program.module, arguments, {}, f"{network.name}@{named}")
-    return replace(
-        found, reference=network.reference(point), examples=(*inputs, *lengths)
-    )
+    return replace(found, reference=network.reference(point), examples=(*inputs, *lengths))
 
 
 def _shapes(network: Symbolic, value: str) -> tuple[Shape, ...]:

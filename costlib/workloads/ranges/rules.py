@@ -28,6 +28,7 @@ TAKES_SIZES = {
 }
 """Operators whose arguments may depend on the size: they say what shape comes out."""
 
+
 class Walk(Protocol):
     """What a rule is told of a program, and may ask for."""
 
@@ -416,9 +417,7 @@ def _static_along(node: Any, walk: Walk) -> Any:
 
     def changed(output: int | None) -> Axes:
         extents = walk.extents(node, output)
-        return tuple(
-            axis_of(extents[n]) if n in numbers else axis for n, axis in enumerate(axes)
-        )
+        return tuple(axis_of(extents[n]) if n in numbers else axis for n, axis in enumerate(axes))
 
     if isinstance(node.meta["val"], (list, tuple)):
         return tuple(changed(i) for i in range(len(node.meta["val"])))

@@ -24,6 +24,7 @@ from costlib.workloads.signature import Signature
 from costlib.workloads.torch_arrays import to_torch
 from costlib.workloads.torch_reference import TorchReference
 
+
 @dataclass(frozen=True)
 class Symbolic:
     """A network as a ``torch.export`` program with dynamic shapes.
@@ -118,7 +119,9 @@ def symbolic(source: Any, dims: Dims) -> Symbolic | None:
 
 
 def _is_program(source: Any) -> bool:
-    return type(source).__name__ == "ExportedProgram" and type(source).__module__.startswith("torch")
+    return type(source).__name__ == "ExportedProgram" and type(source).__module__.startswith(
+        "torch"
+    )
 
 
 def _of_zoo(name: str, wanted: Dims) -> Symbolic:
@@ -130,10 +133,11 @@ def _of_zoo(name: str, wanted: Dims) -> Symbolic:
     largest = {spec.dims[dim.name]: dim.high for dim in dims}
     size = replace(spec.sized(name.partition("@")[2]), **largest)
     takes = spec.takes(size)
-    axes = {"batch": (0,), "sequence": (1,), "resolution": (len(takes.shape) - 2, len(takes.shape) - 1)}
+    rank = len(takes.shape)
+    axes = {"batch": (0,), "sequence": (1,), "resolution": (rank - 2, rank - 1)}
     for dim in dims:
         if dim.low == dim.high:
-            raise InputError(f"the range {dim} is a single extent; write the size in the name, {name}@...")
+            raise InputError(f"the range {dim} is a single extent; write it in the network's name")
     named = {dim.name: torch.export.Dim(dim.name, min=dim.low, max=dim.high) for dim in dims}
     shape = {axis: one for dim, one in named.items() for axis in axes[dim]}
     example = to_torch(takes.random(np.random.default_rng(0)))
@@ -163,7 +167,9 @@ def _of_program(program: Any, name: str, wanted: Dims) -> Symbolic | None:
         one = Dimension.of(dim, *wanted.get(dim, (low, 0 if is_open else int(high))))
         if one.low < low or not (is_open or one.high <= int(high)):
             most = "any number" if is_open else int(high)
-            raise InputError(f"{name} takes {low} to {most} for '{dim}', not {one.low} to {one.high}")
+            raise InputError(
+                f"{name} takes {low} to {most} for '{dim}', not {one.low} to {one.high}"
+            )
         dims.append(one)
     inputs = _inputs(program, {found[dim.name]: dim.high for dim in dims})
     return Symbolic(name, program, tuple(dims), found, inputs)
@@ -188,8 +194,8 @@ def _dimensions(program: Any, name: str) -> dict[str, str]:
                 continue
             if not extent.node.expr.is_Symbol:
                 raise InputError(
-                    f"{name}: dimension {axis} of input '{node.name}' is {extent.node.expr}; a range "
-                    "takes one that is a number by itself"
+                    f"{name}: dimension {axis} of input '{node.name}' is {extent.node.expr}; "
+                    "a range takes one that is a number by itself"
                 )
             symbol = str(extent.node.expr)
             if symbol not in found.values():

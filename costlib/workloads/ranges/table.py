@@ -66,7 +66,8 @@ class ShapeTable(Frozen):
     @cached_property
     def _serving(self) -> tuple[tuple[int, ...], ...]:
         """For each extent of each dimension, how far its points lie from the first one."""
-        columns = [sorted(set(column)) for column in zip(*(p.sizes for p in self.points), strict=True)]
+        sizes = [point.sizes for point in self.points]
+        columns = [sorted(set(column)) for column in zip(*sizes, strict=True)]
         strides = [math.prod(map(len, columns[n + 1 :])) for n in range(len(columns))]
         return tuple(
             tuple(stride * bisect_left(column, n) for n in range(dim.low, dim.high + 1))
@@ -101,14 +102,12 @@ class ShapeTable(Frozen):
                         f"'{name}' is {found[name]} in one input and {extent} in {tensor.name}"
                     )
             if not fits:
-                raise InputError(f"the network takes {self._described(spec, shape)}; given was {tensor}")
+                takes = f"{spec.name}: {spec.dtype}[{', '.join(map(str, shape))}]"
+                raise InputError(f"the network takes {takes}; given was {tensor}")
         for name, extent in found.items():
             if not ranges[name].low <= extent <= ranges[name].high:
                 raise InputError(f"'{name}' is {extent}; the network takes {ranges[name]}")
         return tuple(found[dim.name] for dim in self.dims)
-
-    def _described(self, spec: TensorSpec, shape: Shape) -> str:
-        return f"{spec.name}: {spec.dtype}[{', '.join(map(str, shape))}]"
 
     def input_shapes(self, sizes: Sequence[int]) -> list[tuple[int, ...]]:
         """Return the shapes of the inputs with these extents."""
@@ -128,13 +127,8 @@ class ShapeTable(Frozen):
 
     def _shape(self, shape: Shape, sizes: Sequence[int]) -> tuple[int, ...]:
         known = self._named(sizes)
-        found = []
-        for extent in shape:
-            if isinstance(extent, str):
-                name, more = parts_of(extent)
-                extent = known[name] + more
-            found.append(extent)
-        return tuple(found)
+        parts = (parts_of(n) if isinstance(n, str) else ("", n) for n in shape)
+        return tuple(known.get(name, 0) + more for name, more in parts)
 
 
 def grid(columns: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
