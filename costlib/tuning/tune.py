@@ -128,15 +128,7 @@ def tune(
         hardware = hardware or (fleet.only_hardware() if fleet else Hardware.local())
         loaded = _load(bundle, hardware)
         progress.report("importing the network" if len(sources) == 1 else "importing the networks")
-        networks = NetworkSet.load(
-            sources,
-            hardware,
-            try_layouts=config.layouts,
-            weights=config.weights,
-            dims=dim,
-            example_inputs=example_inputs,
-        )
-        _check_ranges(networks, config)
+        networks = _imported(sources, hardware, config, dim, example_inputs)
         session = Session(folder, networks.names, hardware, seed, resume=resume)
         progress.begin(networks.tasks)
         progress.report("starting the measuring process")
@@ -275,15 +267,29 @@ def _check(sources: Sequence[Any], trials: int, config: TuneConfig) -> None:
         raise InputError("a required latency must be a positive number")
 
 
-def _check_ranges(networks: NetworkSet, config: TuneConfig) -> None:
-    """Raise where something is asked for that only networks of fixed shapes have."""
-    if not networks.ranges:
-        return
-    name = networks.ranges[0][1].name
-    if config.against:
-        raise InputError(f"--against takes networks of fixed shapes; {name} has ranges")
-    if config.objective == "requirement":
-        raise InputError(f"'requirement' takes networks of fixed shapes; {name} has ranges")
+def _imported(
+    sources: Sequence[Any],
+    hardware: Hardware,
+    config: TuneConfig,
+    dims: Dims | None,
+    example_inputs: Sequence[Any] | Mapping[str, Any] | None,
+) -> NetworkSet:
+    networks = NetworkSet.load(
+        sources,
+        hardware,
+        try_layouts=config.layouts,
+        weights=config.weights,
+        dims=dims,
+        example_inputs=example_inputs,
+    )
+    for _, found in networks.ranges:
+        if config.against:
+            raise InputError(f"--against takes networks of fixed shapes; {found.name} has ranges")
+        if config.objective == "requirement":
+            raise InputError(
+                f"'requirement' takes networks of fixed shapes; {found.name} has ranges"
+            )
+    return networks
 
 
 def _ranges(found: Sequence[RangeResult], tasks: Sequence[TaskResult]) -> list[RangeResult]:

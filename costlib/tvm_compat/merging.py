@@ -37,8 +37,8 @@ def _is_wanted(variable: Any, name: str) -> bool:
     return name == "main" or variable.name_hint == "main"
 
 
-@relax.expr_functor.mutator  # type: ignore[untyped-decorator]
-class _Renaming(relax.expr_functor.PyExprMutator):
+@relax.expr_functor.mutator
+class _Renaming(relax.expr_functor.PyExprMutator):  # type: ignore[misc]
     """Replaces the kernels that a function calls."""
 
     def __init__(self, variables: Mapping[Any, Any]) -> None:

@@ -92,7 +92,7 @@ def _check(value: Any) -> None:
                 raise ValueError(f"it imports modules: '{key}'")
             if key == "expr_str":
                 if not (isinstance(item, str) and _EXTENT.fullmatch(item)):
-                    raise ValueError(f"it has an extent {str(item)[:80]!r}")
+                    raise ValueError(f"it has the extent {str(item)[:80]!r}")
                 continue
             if key in _FUNCTIONS and isinstance(item, str) and not _CALLS.fullmatch(item):
                 raise ValueError(f"it calls {item!r}")
