@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from costlib.measure.fleet import Fleet
     from costlib.search.tasks.scheduler import Objective
     from costlib.tuning.progress import TuneProgress
+    from costlib.tuning.ranges import RangeResult
     from costlib.tuning.result import NetworkResult, TuneResult, UntimedNetwork
     from costlib.workloads.small_weights import WeightFormat
 
@@ -69,6 +70,10 @@ def tune(
     ] = False,
     weights: Annotated[
         str | None, typer.Option(help="Keep the weights of products in `int8` or `int4`.")
+    ] = None,
+    dim: Annotated[
+        list[str] | None,
+        typer.Option(help="A range of a dimension, `sequence=16:128`; once for each."),
     ] = None,
     against: Annotated[
         list[str] | None,
@@ -120,7 +125,9 @@ def tune(
     from costlib.tuning.config import TuneConfig
     from costlib.tuning.session import check_place
     from costlib.tuning.tune import tune as run
+    from costlib.workloads.ranges.dimension import parse_dims
 
+    dims = parse_dims(dim or [])
     sources, engines = _apart(sources, against or [])
     config = TuneConfig(
         objective=_objective(objective),
@@ -164,6 +171,7 @@ def tune(
             resume=resume,
             config=config,
             fleet=fleet,
+            dim=dims,
             on_progress=show,
         )
     picture = draw_curve(out)
@@ -200,6 +208,7 @@ def _print_result(result: TuneResult, picture: Path) -> None:
     compiled = [network.network for network in result.networks]
     compiled += [network.network for network in result.untimed]
     tasks = [task for task in result.tasks if {*compiled} & task.calls.keys()]
+    in_ranges = {point.network for one in result.ranges for point in one.points}
     rows = [
         (
             task.title,
@@ -223,6 +232,8 @@ def _print_result(result: TuneResult, picture: Path) -> None:
         lines = [("latency", "none: the device is simulated"), *compared]
         print_table(untimed.network, ["", ""], [*lines, ("compiled network", untimed.library)])
     for network in result.networks:
+        if network.network in in_ranges:
+            continue
         latencies = {
             "PyTorch": network.pytorch_latency_s,
             **{engine.title: engine.latency_s for engine in network.engines},
@@ -237,6 +248,8 @@ def _print_result(result: TuneResult, picture: Path) -> None:
         lines += [difference, *_rounding(network.rounding_error), largest]
         lines.append(("compiled network", network.library))
         print_table(network.network, ["", ""], lines)
+    for one in result.ranges:
+        _print_range(one)
     lines = [
         ("trials", f"{result.trials}: {result.stopped}"),
         ("elapsed", f"{result.elapsed_s:.0f} s"),
@@ -259,6 +272,36 @@ def _hardware(
     else:
         hardware = chosen_hardware(target, mcpu, cores)
     return hardware.simulated() if simulate else hardware
+
+
+def _print_range(found: RangeResult) -> None:
+    rows = [
+        (
+            _sizes(point.sizes),
+            point.trials,
+            milliseconds(point.latency_before_s),
+            milliseconds(point.latency_after_s),
+            milliseconds(point.pytorch_latency_s),
+        )
+        for point in found.points
+    ]
+    columns = ["tuned at", ">trials", ">before", ">after", ">PyTorch"]
+    print_table(f"{found.network} in any shape", columns, rows)
+    between = [
+        f"along {', '.join(found.padded)}, the next larger of these computes what lies between"
+        * bool(found.padded),
+        f"along others each is tuned: {found.unpadded}" if found.unpadded else "",
+    ]
+    lines = [("between", line) for line in between if line]
+    lines += [
+        (f"{_sizes(one.sizes)} by {_sizes(one.served_by)}", f"off by {one.max_abs_error or 0:.2e}")
+        for one in found.compared
+    ]
+    print_table("compared with PyTorch", ["", ""], [*lines, ("compiled network", found.library)])
+
+
+def _sizes(sizes: dict[str, int]) -> str:
+    return ", ".join(f"{name}={extent}" for name, extent in sizes.items())
 
 
 def _weights(name: str | None) -> WeightFormat | None:

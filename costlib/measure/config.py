@@ -99,7 +99,7 @@ class CheckJob(FrozenStrict):
 
 
 class NetworkJob(FrozenStrict):
-    """Call a compiled network's ``main`` for ``secs`` seconds and report its fastest call.
+    """Call a function of a compiled network for ``secs`` seconds and report its fastest call.
 
     ``inputs`` is a file of :func:`costlib.arrays.save_arrays` with the arguments in order; with
     ``outputs``, the results are written to such a file. Without ``secs`` it is called once.
@@ -107,6 +107,7 @@ class NetworkJob(FrozenStrict):
 
     kind: Literal["network"] = "network"
     path: str
+    function: str = "main"
     inputs: str
     outputs: str | None = None
     secs: float

@@ -140,7 +140,7 @@ def _difference(expected: Floats, actual: Floats) -> float:
 
 def run_network(job: NetworkJob, canary: Canary) -> Timing:
     """Time a compiled network: its fastest call after the first, or that one if it is slow."""
-    main, inputs = _network(job, "main")
+    main, inputs = _network(job, job.function)
     before = canary.measure()
     start = time.perf_counter()
     outputs = main(*inputs)

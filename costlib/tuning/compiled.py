@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,16 +12,19 @@ from costlib.errors import InputError
 from costlib.hardware import Hardware
 from costlib.processor import allow_tiles
 from costlib.tuning.library import NetworkLibrary
+from costlib.tuning.tensors import Given, as_numpy, as_torch, copied, cropped_to
 from costlib.tvm_compat import relax, tvm
 from costlib.tvm_compat.quiet import stderr_silenced
 from costlib.workloads.interface import (
     Kernel,
     calls_of,
+    shapes_of,
     signature_of,
     state_of,
     target_of,
 )
-from costlib.workloads.signature import Signature, TensorSpec
+from costlib.workloads.ranges.table import ShapeTable
+from costlib.workloads.signature import Signature
 
 
 class CompiledNetwork:
@@ -43,7 +46,9 @@ class CompiledNetwork:
     Attributes
     ----------
     signature
-        What it takes and returns.
+        What it takes and returns; of a network whose dimensions have ranges, at the largest shape.
+    shapes
+        The shapes that it takes, if it takes more than one.
     machine
         The ``tvm.relax.VirtualMachine`` that runs it.
     """
@@ -51,7 +56,10 @@ class CompiledNetwork:
     def __init__(self, module: Any) -> None:
         self._library: NetworkLibrary | None = None
         self.machine = relax.VirtualMachine(module, tvm.cpu())
-        self.signature: Signature | None = signature_of(self.machine)
+        self.shapes = shapes_of(self.machine)
+        self.signature: Signature | None = (
+            self.shapes.signature if self.shapes else signature_of(self.machine)
+        )
         self._state: list[Any] = []
         self.reset()
 
@@ -140,70 +148,41 @@ class CompiledNetwork:
         """
         if self.signature is None:
             arrays = [tvm.runtime.tensor(np.asarray(array)) for array in args]
-            return [output.numpy() for output in self._outputs(arrays)]
-        given = self.signature.flatten(args, kwargs)
-        tensors = [
-            _tensor(spec, value) for spec, value in zip(self.signature.inputs, given, strict=True)
-        ]
-        outputs = self._outputs([*tensors, *self._state])
-        count = len(self.signature.outputs)
+            return [output.numpy() for output in self._outputs("main", arrays)]
+        pairs = zip(self.signature.inputs, self.signature.flatten(args, kwargs), strict=True)
+        given = [Given.of(value, spec) for spec, value in pairs]
+        returned = as_torch if any(one.is_torch for one in given) else as_numpy
+        if self.shapes is not None:
+            outputs = self._in_shape(self.shapes, given, returned)
+        else:
+            outputs = self._in_one_shape(self.signature, given, returned)
+        return self.signature.unflatten(outputs)
+
+    def _in_one_shape(
+        self, signature: Signature, given: Sequence[Given], returned: Callable[[Any], Any]
+    ) -> list[Any]:
+        for one, spec in zip(given, signature.inputs, strict=True):
+            if one.spec != spec:
+                raise InputError(f"the network takes {spec}; given was {one.spec}")
+        outputs = self._outputs("main", [*(one.tensor() for one in given), *self._state])
+        count = len(signature.outputs)
         self._state = outputs[count:]
-        returned = _to_torch if any(_is_torch(value) for value in given) else _to_numpy
         kept = {id(tensor) for tensor in self._state}
-        return self.signature.unflatten(
-            [returned(_copied(one) if id(one) in kept else one) for one in outputs[:count]]
-        )
+        return [returned(copied(one) if id(one) in kept else one) for one in outputs[:count]]
 
-    def _outputs(self, tensors: Sequence[Any]) -> list[Any]:
-        outputs = self.machine["main"](*tensors)
+    def _in_shape(
+        self, shapes: ShapeTable, given: Sequence[Given], returned: Callable[[Any], Any]
+    ) -> list[Any]:
+        """Call the function that serves the shape; return as much as the shape has."""
+        sizes = shapes.sizes_of([one.spec for one in given])
+        point = shapes.serving(sizes)
+        wanted = shapes.input_shapes(point.sizes)
+        tensors = [one.tensor(shape) for one, shape in zip(given, wanted, strict=True)]
+        lengths = [tvm.runtime.tensor(length) for length in shapes.true_extents(sizes)]
+        outputs = map(returned, self._outputs(point.function, [*tensors, *lengths]))
+        cropped = zip(outputs, shapes.output_shapes(sizes), strict=True)
+        return [cropped_to(output, shape) for output, shape in cropped]
+
+    def _outputs(self, function: str, tensors: Sequence[Any]) -> list[Any]:
+        outputs = self.machine[function](*tensors)
         return [outputs] if hasattr(outputs, "numpy") else list(outputs)
-
-
-def _is_torch(value: Any) -> bool:
-    return type(value).__module__.partition(".")[0] == "torch"
-
-
-def _tensor(spec: TensorSpec, value: Any) -> Any:
-    """Return a TVM tensor of a value, which shares its memory if that is possible."""
-    if _is_torch(value):
-        value = value.detach().cpu().contiguous()
-        dtype, shape = str(value.dtype).removeprefix("torch."), tuple(value.shape)
-    else:
-        if not hasattr(value, "dtype"):
-            value = np.asarray(value, spec.dtype)
-        elif not isinstance(value, np.ndarray):
-            value = np.from_dlpack(value) if hasattr(value, "__dlpack__") else np.asarray(value)
-        dtype, shape = value.dtype.name, value.shape
-    if (dtype, shape) != (spec.dtype, spec.shape):
-        given = TensorSpec(name=spec.name, dtype=dtype, shape=shape)
-        raise InputError(f"the network takes {spec}; given was {given}")
-    try:
-        return tvm.runtime.from_dlpack(value)
-    except (RuntimeError, BufferError, TypeError, ValueError):
-        return tvm.runtime.tensor(_numpy(value))
-
-
-def _numpy(value: Any) -> np.ndarray:
-    if _is_torch(value):
-        from costlib.workloads.torch_arrays import to_numpy
-
-        value = to_numpy(value)
-    return np.array(value, order="C")
-
-
-def _copied(tensor: Any) -> Any:
-    return tvm.runtime.tensor(tensor.numpy())
-
-
-def _to_numpy(tensor: Any) -> np.ndarray:
-    try:
-        return np.from_dlpack(tensor)
-    except (RuntimeError, BufferError, TypeError, ValueError):
-        array: np.ndarray = tensor.numpy()
-        return array
-
-
-def _to_torch(tensor: Any) -> Any:
-    import torch
-
-    return torch.from_dlpack(tensor)

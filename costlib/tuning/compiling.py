@@ -22,9 +22,13 @@ from costlib.tuning.library import NetworkLibrary
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.originals import Original, faults_of
 from costlib.tuning.profile import forget_profile, note_profile
+from costlib.tuning.ranges import RangeResult, check_shapes, compared_shapes, range_result
 from costlib.tuning.result import NetworkResult
+from costlib.tvm_compat.direct_calls import MAIN
 from costlib.workloads import Network, prepare_network
 from costlib.workloads.agreement import OutputAgreement
+from costlib.workloads.interface import with_shapes
+from costlib.workloads.ranges.ranged import RangedNetwork
 from costlib.workloads.task import Task
 from costlib.workloads.variants import in_float
 
@@ -56,6 +60,8 @@ class Compiler:
     ----------
     networks
         The same, and versions of them that came of what was measured.
+    ranges
+        What came of networks whose dimensions have ranges.
     """
 
     def __init__(
@@ -72,6 +78,8 @@ class Compiler:
         self._report = report
         self._against = against
         self._originals: dict[int, Original] = {}
+        self._differ_untuned: set[str] = set()
+        self.ranges: list[RangeResult] = []
 
     def compare_untuned(self, *, allow_different: bool) -> None:
         """Compare each network as it was given, untuned, with its original.
@@ -100,6 +108,19 @@ class Compiler:
                     f"{network.name} computes something else than {original.name}: "
                     f"{'; '.join(original.faults)}; --allow-different tunes it all the same"
                 )
+        for first, found in self.networks.ranges:
+            self._report(f"comparing {found.name} between its points")
+            compared = compared_shapes(
+                found,
+                {
+                    point.sizes: (self._originals[first + number].library, MAIN)
+                    for number, point in enumerate(found.table.points)
+                },
+                self._measurer,
+            )
+            if not allow_different:
+                check_shapes(found, compared)
+            self._differ_untuned |= {found.name for one in compared if one.fault}
 
     def _untuned_on(self) -> Hardware:
         """Return what the untuned network is compiled for."""
@@ -139,11 +160,10 @@ class Compiler:
         forget_profile(out)
         self._report("choosing between the versions")
         self.networks = self.networks.mixed(latency_s, self._hardware)
-        sources = len(set(self.networks.source_of))
         for number in self.networks.fastest(latency_s):
             given = self.networks.given(number)
             network, original = self.networks.networks[number], self._originals[given]
-            path = out / library_name(self.networks.networks[given].name, sources)
+            path, function = self._destination(given, out)
             self._report(f"compiling {network.name}")
             built = self._build(number, database, path)
             self._report(f"comparing {network.name}")
@@ -162,12 +182,22 @@ class Compiler:
                         f"{'; '.join(faults)}"
                     )
             placed_s: dict[str, float] = {}
-            if tuned_s < SLOW_SECS and self._measurer.devices is None:
+            ranged = self.networks.range_of(given)
+            if ranged is None and tuned_s < SLOW_SECS and self._measurer.devices is None:
                 kept = [t for t in self._called(number) if t.workload_id not in wrong]
                 placed = self._placed(number, database, kept, path, original)
                 if placed is not None:
                     outputs, placed_s = placed
-            results.append(self._result(network, original, built, outputs, tuned_s, placed_s))
+            where = {"placed_s": placed_s, "library": str(built.path)}
+            if ranged is not None:
+                library = out / library_name(ranged.name, self.networks.file_count)
+                where |= {"library": str(library), "function": function}
+            results.append(self._result(network, original, built, outputs, tuned_s, where))
+        kept = [t for t in self.networks.tasks if t.workload_id not in wrong]
+        self.ranges = [
+            self._ranged(first, found, only(database, kept), out, results)
+            for first, found in self.networks.ranges
+        ]
         self._note_profile(out, results, latency_s)
         return results, wrong
 
@@ -186,7 +216,7 @@ class Compiler:
         built: Built,
         outputs: Sequence[OutputAgreement],
         tuned_s: float,
-        placed_s: dict[str, float],
+        where: dict[str, Any],
     ) -> Any:
         """Time a network beside others, and say what came of it."""
         figures = compare(
@@ -199,12 +229,7 @@ class Compiler:
             self._against,
             self._report,
         )
-        return NetworkResult(
-            network=network.name,
-            library=str(built.path),
-            placed_s=placed_s,
-            **figures.model_dump(),
-        )
+        return NetworkResult(network=network.name, **where, **figures.model_dump())
 
     def _note_profile(self, out: Path, results: Sequence[Any], latency_s: Sequence[float]) -> None:
         fast = [one for one in results if one.latency_after_s < SLOW_SECS]
@@ -213,6 +238,38 @@ class Compiler:
             timed = zip(self.networks.tasks, latency_s, strict=True)
             known_s = {task.workload_id: s for task, s in timed if math.isfinite(s)}
             note_profile(out, fast, self._measurer, known_s)
+
+    def _destination(self, given: int, out: Path) -> tuple[Path, str]:
+        """Return where a network is compiled to, and which function it is where it ends up.
+
+        A point of a range is compiled by itself to be compared, and then with the others.
+        """
+        network = self.networks.networks[given]
+        if (found := self.networks.range_of(given)) is None:
+            return out / library_name(network.name, self.networks.file_count), MAIN
+        point = found.table.points[found.networks.index(network)]
+        return self._measurer.server.folder / f"point-{given}.so", point.function
+
+    def _ranged(
+        self,
+        first: int,
+        found: RangedNetwork,
+        database: Any,
+        out: Path,
+        results: Sequence[NetworkResult],
+    ) -> RangeResult:
+        """Compile all points of a network to one file, and compare it at shapes between them."""
+        library = out / library_name(found.name, self.networks.file_count)
+        self._report(f"compiling {found.name} for all shapes")
+        last = first + len(found.networks)
+        module = with_shapes(self.networks.prepared[first:last], found.table)
+        NetworkLibrary.build(module, self._hardware, database).save(library)
+        self._report(f"comparing {found.name} between its points")
+        places = {point.sizes: (library, point.function) for point in found.table.points}
+        compared = compared_shapes(found, places, self._measurer)
+        if found.name not in self._differ_untuned:
+            check_shapes(found, compared)
+        return range_result(found, library, {one.network: one for one in results}, compared)
 
     def _placed(
         self, number: int, database: Any, tasks: Sequence[Task], library: Path, original: Original

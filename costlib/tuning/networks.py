@@ -6,18 +6,21 @@ import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from costlib.arrays import Integers
-from costlib.errors import UnsupportedModelError
+from costlib.errors import InputError, UnsupportedModelError
 from costlib.hardware import Hardware
 from costlib.search.tasks.scheduler import fastest_versions
 from costlib.tuning.mixing import slower_by_winograd
 from costlib.workloads import Network, load_network, prepare_network
 from costlib.workloads.extraction import tasks_of
 from costlib.workloads.layout import CHANNELS_LAST, best_block, has_channels_first, in_layout
+from costlib.workloads.ranges.dimension import Dims
+from costlib.workloads.ranges.ranged import RangedNetwork, ranged
 from costlib.workloads.small_weights import WeightFormat
 from costlib.workloads.task import Task
 from costlib.workloads.variants import with_weights
@@ -40,6 +43,9 @@ class NetworkSet:
         The tasks of all of them, each once; the weight is that of all networks together.
     calls
         int64 `networks x tasks`: how often a network calls a task.
+    ranges
+        Networks whose dimensions have ranges, each with the number of the network that is its first
+        point; those of the others follow.
     """
 
     networks: Sequence[Network]
@@ -47,6 +53,7 @@ class NetworkSet:
     source_of: Sequence[int]
     tasks: Sequence[Task]
     calls: Integers
+    ranges: Sequence[tuple[int, RangedNetwork]] = ()
 
     @classmethod
     def load(
@@ -56,6 +63,7 @@ class NetworkSet:
         *,
         try_layouts: bool = False,
         weights: WeightFormat | None = None,
+        dims: Dims | None = None,
         example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     ) -> NetworkSet:
         """Import networks.
@@ -70,8 +78,22 @@ class NetworkSet:
             Take each network with convolutions in other layouts, too.
         weights
             In how many bits weights are kept, if not as they are.
+        dims
+            Ranges of dimensions, by their names.
         """
-        loaded = [load_network(source, example_inputs=example_inputs) for source in sources]
+        loaded: list[Network] = []
+        ranges: list[tuple[int, RangedNetwork]] = []
+        for source in sources:
+            if (found := ranged(source, dims or {})) is not None:
+                ranges.append((len(loaded), found))
+                loaded += found.networks
+            else:
+                loaded.append(load_network(source, example_inputs=example_inputs))
+        if ranges and (try_layouts or weights):
+            what = "--layouts" if try_layouts else "--weights"
+            raise InputError(
+                f"{what} takes networks of fixed shapes; {ranges[0][1].name} has ranges"
+            )
         given = [with_weights(network, weights) for network in loaded]
         versions = [_versions(network, hardware, try_layouts) for network in given]
         networks = [network for group in versions for network, _ in group]
@@ -86,7 +108,33 @@ class NetworkSet:
                 row[places[task.workload_id]] = task.weight
         weights = calls.sum(0).tolist()
         merged = [task.times(w) for task, w in zip(distinct.values(), weights, strict=True)]
-        return cls(networks, prepared, source_of, merged, calls)
+        return cls(networks, prepared, source_of, merged, calls, ranges)
+
+    def range_of(self, network: int) -> RangedNetwork | None:
+        """Return the network with ranges that a network is a point of."""
+        for first, found in self.ranges:
+            if first <= network < first + len(found.networks):
+                return found
+        return None
+
+    @property
+    def file_count(self) -> int:
+        """How many compiled networks there are in the end."""
+        points = sum(len(found.networks) - 1 for _, found in self.ranges)
+        return len(set(self.source_of)) - points
+
+    @cached_property
+    def lesser_tasks(self) -> set[int]:
+        """Return the tasks that only points other than the largest of their ranges have."""
+        main = np.ones(len(self.networks), bool)
+        for first, found in self.ranges:
+            main[first : first + len(found.networks) - 1] = False
+        return set(np.flatnonzero(~(self.calls[main] > 0).any(0)).tolist())
+
+    @property
+    def names(self) -> list[str]:
+        """What the networks are called."""
+        return [network.name for network in self.networks]
 
     def given(self, network: int) -> int:
         """Return which network is the source of this one as it was given."""

@@ -67,7 +67,7 @@ class Original:
         kinds = [arrays for _, arrays in telling_inputs(network)][: _KINDS if reference else 1]
         for arrays in kinds:
             if reference is None:
-                expected, _ = _called(library, [*arrays, *network.state], measurer)
+                expected, _ = call_library(library, [*arrays, *network.state], measurer)
                 self._trials.append(Expectation(arrays, expected, precision=network.precision))
                 continue
             try:
@@ -102,7 +102,7 @@ class Original:
         held = []
         errors = [0.0]
         for trial in self._trials:
-            expected, _ = _called(rounded, [*trial.inputs, *self._network.state], measurer)
+            expected, _ = call_library(rounded, [*trial.inputs, *self._network.state], measurer)
             found = trial.compare(self._specs, expected)
             errors += [one.max_abs_error for one in found if one.max_abs_error is not None]
             held.append(Expectation(trial.inputs, expected, precision=trial.precision))
@@ -119,7 +119,7 @@ class Original:
             How the outputs agree, for those inputs that show a difference, or the first; and the
             seconds of the fastest call.
         """
-        return self.compare_calls(lambda arrays: _called(library, arrays, measurer))
+        return self.compare_calls(lambda arrays: call_library(library, arrays, measurer))
 
     def compare_calls(
         self, call: Callable[[Arrays], tuple[Arrays, float]]
@@ -142,13 +142,19 @@ def faults_of(outputs: Sequence[OutputAgreement]) -> list[str]:
     return [f"{output.name}: {output.fault}" for output in outputs if output.fault]
 
 
-def _called(library: Path, arrays: Arrays, measurer: Measurer) -> tuple[list[np.ndarray], float]:
+def call_library(
+    library: Path, arrays: Arrays, measurer: Measurer, function: str = "main"
+) -> tuple[list[np.ndarray], float]:
     """Call a compiled network in a process of its own; return its outputs and a call's seconds."""
     with ScratchFolder() as folder:
         inputs, outputs = folder / "inputs", folder / "outputs"
         save_arrays(inputs, arrays)
         job = NetworkJob(
-            path=str(library.resolve()), inputs=str(inputs), outputs=str(outputs), secs=0
+            path=str(library.resolve()),
+            function=function,
+            inputs=str(inputs),
+            outputs=str(outputs),
+            secs=0,
         )
         outcome = measurer.run_job(job)
         if outcome.timing is None:

@@ -24,6 +24,7 @@ from costlib.scratch import ScratchFolder
 from costlib.tuning.result import NetworkResult, read_result
 from costlib.tuning.traces import Traced, quiet_s
 from costlib.tuning.turns import Contestant, take_turns
+from costlib.tvm_compat.direct_calls import MAIN
 from costlib.workloads.interface import Kernel
 
 PROFILE = "profile.json"
@@ -188,6 +189,8 @@ def note_profile(
     profiles: list[NetworkProfile] = []
     reasons: list[CostlibError] = []
     for network in networks:
+        if network.function != MAIN:
+            continue
         library = folder / Path(network.library).name
         programs_s = {**tuned_s, **network.placed_s}
         try:

@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 from costlib.errors import InputError
 from costlib.frozen import Frozen
 from costlib.tuning.comparison import Comparison
+from costlib.tuning.ranges import RangeResult
 from costlib.workloads.agreement import OutputAgreement
 
 RESULT = "result.json"
@@ -91,11 +92,15 @@ class NetworkResult(Comparison):
     placed_s
         Of tasks, by workload id, that run faster in the network with another program than the
         one that is fastest alone: seconds that that other one took alone.
+    function
+        Which of its functions that is; another one than ``main`` for a point of a range that is not
+        the largest.
     """
 
     network: str
     library: str
     placed_s: dict[str, float] = Field(default_factory=dict)
+    function: str = "main"
 
 
 class UntimedNetwork(Frozen):
@@ -132,11 +137,14 @@ class TuneResult(Frozen):
     Attributes
     ----------
     networks
-        Each network, compiled and compared; none if the device was simulated.
+        Each network, compiled and compared; of those with ranges, each point. None if the device
+        was simulated.
     untimed
         Each network, compiled for a device that was simulated.
     simulated
         Whether every latency is a made-up one of such a device.
+    ranges
+        Networks whose dimensions have ranges.
     trials
         Programs measured.
     config
@@ -158,6 +166,7 @@ class TuneResult(Frozen):
     networks: tuple[NetworkResult, ...]
     untimed: tuple[UntimedNetwork, ...] = ()
     simulated: bool = False
+    ranges: tuple[RangeResult, ...] = ()
     bundle: str
     hardware_id: str
     seed: int

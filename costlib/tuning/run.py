@@ -7,7 +7,7 @@ again exactly as it did the first time, without measuring, and then on from ther
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -86,6 +86,8 @@ class TuningRun:
         How to search.
     memory
         The best programs of the user's earlier runs.
+    lesser
+        Tasks that come last, with few trials each: they begin with programs of the others.
 
     Attributes
     ----------
@@ -107,6 +109,7 @@ class TuningRun:
         config: SearchConfig | None = None,
         seed: int = 0,
         memory: PriorBank | None = None,
+        lesser: Collection[int] = (),
     ) -> None:
         config = config or SearchConfig()
         self._scheduler = scheduler
@@ -118,7 +121,7 @@ class TuningRun:
         shipped = bundle.priors_for(hardware) if bundle else None
         banks = [bank for bank in (memory, shipped) if bank is not None]
         relatives = Relatives(self.searches, banks, config.relatives)
-        self._planner = Planner(self.searches, scheduler, relatives, config.planning)
+        self._planner = Planner(self.searches, scheduler, relatives, config.planning, lesser)
         trials.register(tasks, [sketch for s in self.searches for sketch in s.space.sketches])
         device.reference = trials.keep_reference(device.reference)
         self.measured = 0

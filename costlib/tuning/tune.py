@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,10 +28,12 @@ from costlib.tuning.left import WRONG, outcome_to_leave, reasons_to_leave
 from costlib.tuning.memory import Memory
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.progress import Progress, TuneProgress
+from costlib.tuning.ranges import RangeResult, with_trials
 from costlib.tuning.result import FURTHER_TRIALS, RESULT, TaskResult, TuneResult
 from costlib.tuning.run import Batch, TuningRun
 from costlib.tuning.session import Baseline, Session, check_place
 from costlib.tuning.workplace import compiler_for, measurer_for, tuned_for
+from costlib.workloads.ranges.dimension import Dims
 from costlib.workloads.task import Task
 
 if TYPE_CHECKING:
@@ -58,6 +61,7 @@ def tune(
     config: TuneConfig | None = None,
     fleet: Fleet | None = None,
     example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
+    dim: Dims | None = None,
     on_progress: Callable[[TuneProgress], None] | None = None,
 ) -> TuneResult:
     """Tune networks with a pretrained bundle, compile them and compare them with PyTorch.
@@ -93,6 +97,10 @@ def tune(
         Measure on its devices of this hardware, not here.
     example_inputs
         What the ``torch.nn.Module`` among the sources is called with.
+    dim
+        Ranges of dimensions by their names, both ends included: ``{"sequence": (16, 128)}``; see
+        :mod:`costlib.workloads.ranges`. A program that was exported with dynamic shapes has
+        those that it was exported with.
     on_progress
         Called whenever there is something new to show.
 
@@ -119,15 +127,8 @@ def tune(
         deadline = None if minutes is None else time.monotonic() + 60 * minutes
         loaded = bundle_for(bundle, hardware)
         progress.report("importing the network" if len(sources) == 1 else "importing the networks")
-        networks = NetworkSet.load(
-            sources,
-            hardware,
-            try_layouts=config.layouts,
-            weights=config.weights,
-            example_inputs=example_inputs,
-        )
-        names = [network.name for network in networks.networks]
-        session = Session(folder, names, hardware, seed, resume=resume)
+        networks = _imported(sources, hardware, config, dim, example_inputs)
+        session = Session(folder, networks.names, hardware, seed, resume=resume)
         progress.begin(networks.tasks)
         progress.report("starting the measuring process")
         known = loaded.canary(hardware.hardware_id) if loaded else None
@@ -143,6 +144,7 @@ def tune(
             progress.report("deriving the design spaces")
             left = reasons_to_leave(networks.tasks, baseline)
             chosen = [i for i, reason in enumerate(left) if reason is None]
+            lesser = [n for n, i in enumerate(chosen) if i in networks.lesser_tasks]
             run = TuningRun(
                 [networks.tasks[i] for i in chosen],
                 _scheduler(networks, chosen, baseline, config),
@@ -150,9 +152,10 @@ def tune(
                 measurer,
                 session.trials,
                 bundle=loaded,
-                config=_with_batch(config.search, trials, len(chosen)),
+                config=_with_batch(config.search, trials, len(chosen) - len(lesser)),
                 seed=seed,
                 memory=memory.bank() if memory else None,
+                lesser=lesser,
             )
             progress.report("tuning")
             stopped = _searched(run, trials, deadline, config.min_gain, progress, chosen)
@@ -172,12 +175,16 @@ def tune(
                 write_database(session.folder, networks.tasks, before_s, right)
             if memory:
                 memory.add(right, hardware)
-            for number in (i for i, t in enumerate(networks.tasks) if t.workload_id in wrong):
-                left[number] = WRONG
+            left = [
+                WRONG if task.workload_id in wrong else reason
+                for task, reason in zip(networks.tasks, left, strict=True)
+            ]
+        tasks = _task_results(compiler.networks, progress.state, before_s, left)
         result = TuneResult(
             networks=() if hardware.is_simulated else tuple(compared),
             untimed=tuple(compared) if hardware.is_simulated else (),
             simulated=hardware.is_simulated,
+            ranges=tuple(_ranges(compiler.ranges, tasks)),
             bundle=loaded.name if loaded else COLD,
             hardware_id=hardware.hardware_id,
             seed=seed,
@@ -187,7 +194,7 @@ def tune(
             search_s=progress.state.search_s,
             measure_s=progress.state.measure_s,
             stopped=stopped,
-            tasks=tuple(_task_results(compiler.networks, progress.state, before_s, left)),
+            tasks=tuple(tasks),
             curve=tuple(progress.state.curve),
             expected_gain=expected_gain,
         )
@@ -261,6 +268,40 @@ def _check(sources: Sequence[Any], trials: int, config: TuneConfig) -> None:
             _log.warning("%s: %s", ENGINES[name].title, missing)
     if not all(math.isfinite(seconds) and seconds > 0 for seconds in required_s):
         raise InputError("a required latency must be a positive number")
+
+
+def _imported(
+    sources: Sequence[Any],
+    hardware: Hardware,
+    config: TuneConfig,
+    dims: Dims | None,
+    example_inputs: Sequence[Any] | Mapping[str, Any] | None,
+) -> NetworkSet:
+    networks = NetworkSet.load(
+        sources,
+        hardware,
+        try_layouts=config.layouts,
+        weights=config.weights,
+        dims=dims,
+        example_inputs=example_inputs,
+    )
+    for _, found in networks.ranges:
+        if config.against:
+            raise InputError(f"--against takes networks of fixed shapes; {found.name} has ranges")
+        if hardware.is_simulated:
+            raise InputError(f"--simulate takes networks of fixed shapes; {found.name} has ranges")
+        if config.objective == "requirement":
+            raise InputError(
+                f"'requirement' takes networks of fixed shapes; {found.name} has ranges"
+            )
+    return networks
+
+
+def _ranges(found: Sequence[RangeResult], tasks: Sequence[TaskResult]) -> list[RangeResult]:
+    trials: Counter[str] = Counter()
+    for task in tasks:
+        trials.update(dict.fromkeys(task.calls, task.trials))
+    return [with_trials(one, trials) for one in found]
 
 
 def _with_batch(config: SearchConfig, trials: int, tasks: int) -> SearchConfig:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from costlib.errors import EnvironmentMismatchError
 from costlib.hardware import Hardware
@@ -63,9 +64,9 @@ class UntimedCompiler(Compiler):
         built: Built,
         outputs: Sequence[OutputAgreement],
         tuned_s: float,
-        placed_s: dict[str, float],
+        where: dict[str, Any],
     ) -> UntimedNetwork:
-        del tuned_s, placed_s
+        del tuned_s, where
         return UntimedNetwork(
             network=network.name,
             library=str(built.path),

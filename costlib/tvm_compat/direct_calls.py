@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from costlib.tvm_compat.straight_line import (
     Call,
     Line,
     NotStraightError,
+    Packs,
     Tensor,
     line_of,
     pack_constants,
@@ -38,6 +40,9 @@ REWRITTEN = "_prepacked"
 
 BODY = "costlib_body"
 """The one function, of inputs, outputs, constants, work space, clock and whether it is traced."""
+
+MAIN = "main"
+"""The function that computes the network."""
 
 _CLOCKS = {"x86_64": "llvm.readcyclecounter", "aarch64": "llvm.readsteadycounter"}
 
@@ -65,7 +70,8 @@ def with_direct_calls(
 ) -> Any:
     """Give a module a ``main`` that calls its kernels directly.
 
-    A module whose ``main`` is no straight line stays as it is.
+    So does any other function of the network whose name begins so: that of another shape. A
+    function that is no straight line stays as it is. The clock is noted by ``main`` alone.
 
     Parameters
     ----------
@@ -76,22 +82,28 @@ def with_direct_calls(
     on_direct
         Told what is called with what.
     """
-    try:
-        line = line_of(mod, "main")
-    except NotStraightError:
-        return mod
-    writer = _Writer(line, target)
-    on_direct(writer.direct)
-    return writer.written_to(mod)
+    lines: dict[str, Line] = {}
+    for name in sorted(str(variable.name_hint) for variable in mod.get_global_vars()):
+        if name.startswith(MAIN) and isinstance(mod[name], relax.Function):
+            with suppress(NotStraightError):
+                lines[name] = line_of(mod, name)
+    packs = pack_constants(list(lines.values()))
+    for (name, line), pack in zip(lines.items(), packs, strict=True):
+        writer = _Writer(name, line, pack, target)
+        if name == MAIN:
+            on_direct(writer.direct)
+        mod = writer.written_to(mod)
+    return mod
 
 
 class _Writer:
     """Writes the function that calls, and those that allocate what it needs and call it."""
 
-    def __init__(self, line: Line, target: Any) -> None:
+    def __init__(self, name: str, line: Line, packs: Packs, target: Any) -> None:
+        self._name = name
         self._line = line
         self._plan = plan_memory(line)
-        self._packs = pack_constants(line)
+        self._packs = packs
         self._work_bytes = max(self._plan.nbytes, ALIGNMENT)
         triple = target.attrs.get("mtriple") or tvm.target.codegen.llvm_get_system_triple()
         self._clock = _CLOCKS.get(str(triple).partition("-")[0])
@@ -102,10 +114,11 @@ class _Writer:
 
     def written_to(self, mod: Any) -> Any:
         builder = relax.BlockBuilder(mod)
-        body = builder.add_func(self._body(), BODY)
+        body = builder.add_func(self._body(), f"{BODY}{self._name.removeprefix(MAIN)}")
         result = builder.get()
-        result.update_func(mod.get_global_var("main"), self._caller(body, traced=False))
-        if self._clock is not None:
+        caller = self._caller(body, traced=False)
+        result.update_func(mod.get_global_var(self._name), caller)
+        if self._clock is not None and self._name == MAIN:
             result[TRACED] = self._caller(body, traced=True)
             result[CALLS] = self._names()
         return result

@@ -6,6 +6,7 @@ piece of memory, constants in another.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -234,38 +235,57 @@ class Packs(NamedTuple):
     places: Mapping[Base, tuple[int, int]]
 
 
-def pack_constants(line: Line) -> Packs:
+def pack_constants(lines: Sequence[Line]) -> list[Packs]:
     """Put the constants that are read by calls together, in the order in which they are read.
 
-    Large ones stay where they are, each by itself.
+    Large ones stay where they are, each by itself. Lines share what is equal: the tensors are those
+    of all of them.
     """
     tensors: list[Any] = []
-    places: dict[Base, tuple[int, int]] = {}
+    places: dict[str, tuple[int, int]] = {}
     packed: list[tuple[int, int, Any]] = []
     ends: dict[int, int] = {}
-    for tensor in (tensor for call in line.calls for tensor in call.tensors):
-        base = tensor.base
-        if base.kind != "constant" or base in places:
-            continue
-        value = line.constants[base.number].value
-        if tensor.nbytes >= _LARGE_BYTES:
-            places[base] = len(tensors), 0
-            tensors.append(value)
-            continue
-        pack = next(reversed(ends), None)
-        if pack is None or ends[pack] + tensor.nbytes > _PACK_BYTES:
-            pack = len(tensors)
-            ends[pack] = 0
-            tensors.append(None)
-        places[base] = pack, ends[pack]
-        packed.append((*places[base], value))
-        ends[pack] = _aligned(ends[pack] + tensor.nbytes)
+    found: list[dict[Base, tuple[int, int]]] = []
+    for line in lines:
+        found.append({})
+        for tensor in (tensor for call in line.calls for tensor in call.tensors):
+            base = tensor.base
+            if base.kind != "constant" or base in found[-1]:
+                continue
+            value = line.constants[base.number].value
+            name = _content(value)
+            if name not in places:
+                places[name] = _place(value, tensor.nbytes, tensors, ends)
+                if tensors[places[name][0]] is not value:
+                    packed.append((*places[name], value))
+            found[-1][base] = places[name]
     for pack, end in ends.items():
         tensors[pack] = tvm.runtime.tensor(np.zeros(end, "uint8"))
     for pack, start, value in packed:
         values = np.ascontiguousarray(value.numpy()).reshape(-1).view("uint8")
         np.from_dlpack(tensors[pack])[start : start + len(values)] = values
-    return Packs(tensors, places)
+    return [Packs(tensors, mine) for mine in found]
+
+
+def _place(value: Any, nbytes: int, tensors: list[Any], ends: dict[int, int]) -> tuple[int, int]:
+    """Find a tensor for a constant and the first byte in it; ``ends`` are those of packs."""
+    if nbytes >= _LARGE_BYTES:
+        tensors.append(value)
+        return len(tensors) - 1, 0
+    pack = next(reversed(ends), None)
+    if pack is None or ends[pack] + nbytes > _PACK_BYTES:
+        pack = len(tensors)
+        ends[pack] = 0
+        tensors.append(None)
+    start = ends[pack]
+    ends[pack] = _aligned(start + nbytes)
+    return pack, start
+
+
+def _content(value: Any) -> str:
+    """Return what two constants have in common if and only if their bytes are equal."""
+    array = np.ascontiguousarray(value.numpy())
+    return hashlib.sha256(array.reshape(-1).view("uint8").data).hexdigest()
 
 
 def _aligned(offset: int) -> int:

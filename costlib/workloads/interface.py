@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,10 @@ from pydantic import TypeAdapter
 from costlib.frozen import Frozen
 from costlib.tvm_compat import relax, tvm
 from costlib.tvm_compat.direct_calls import CALLS, REWRITTEN
+from costlib.tvm_compat.merging import merged
 from costlib.workloads.folding import constant_of
 from costlib.workloads.network import Network
+from costlib.workloads.ranges.table import ShapeTable
 from costlib.workloads.signature import Signature
 from costlib.workloads.task import Task
 
@@ -21,6 +23,7 @@ SIGNATURE = "costlib_signature"
 STATE = "costlib_state"
 KERNELS = "costlib_kernels"
 TARGET = "costlib_target"
+SHAPES = "costlib_shapes"
 
 
 class Kernel(Frozen):
@@ -64,6 +67,12 @@ def with_kernels(mod: Any, tasks: Mapping[str, Task], target: Mapping[str, Any])
     return _with(mod, {name: _bytes(text) for name, text in values.items()})
 
 
+def with_shapes(modules: Sequence[Any], table: ShapeTable) -> Any:
+    """Put the prepared modules of a network's points into one that says which shapes they serve."""
+    named = {point.function: mod for point, mod in zip(table.points, modules, strict=True)}
+    return _with(merged(named), {SHAPES: _bytes(table.model_dump_json().encode())})
+
+
 def _with(mod: Any, values: Mapping[str, Any]) -> Any:
     builder = relax.BlockBuilder()
     for name, value in values.items():
@@ -88,6 +97,12 @@ def target_of(machine: Any) -> dict[str, Any]:
     """Return what a loaded network was compiled for; nothing if an older costlib compiled it."""
     text = _told(machine, TARGET)
     return {} if text is None else dict(json.loads(text))
+
+
+def shapes_of(machine: Any) -> ShapeTable | None:
+    """Return which shapes a loaded network takes; ``None`` if that is a single one."""
+    text = _told(machine, SHAPES)
+    return None if text is None else ShapeTable.model_validate_json(text)
 
 
 def state_of(machine: Any) -> list[Any]:

@@ -58,7 +58,7 @@ def test_constants_are_found_where_they_are_said_to_be(sizes: list[int]) -> None
     arrays = [np.random.default_rng(size).integers(0, 256, size, "uint8") for size in sizes]
     tensors = [tensor(number, size, "constant") for number, size in enumerate(sizes)]
     line = Line(constants=[relax.const(array) for array in arrays], calls=[Call("k", tensors)])
-    packs = pack_constants(line)
+    (packs,) = pack_constants([line])
     for one, array in zip(tensors, arrays, strict=True):
         piece, start = packs.places[one.base]
         assert start % ALIGNMENT == 0
@@ -70,7 +70,7 @@ def test_a_large_constant_is_not_copied() -> None:
     sizes = [100, 16 << 20, 300]
     constants = [relax.const(np.full(size, number, "uint8")) for number, size in enumerate(sizes)]
     tensors = [tensor(number, size, "constant") for number, size in enumerate(sizes)]
-    packs = pack_constants(Line(constants=constants, calls=[Call("k", tensors)]))
+    (packs,) = pack_constants([Line(constants=constants, calls=[Call("k", tensors)])])
     small, large = packs.tensors
     assert large.same_as(constants[1].value)
     assert [packs.places[one.base] for one in tensors] == [(0, 0), (1, 0), (0, 128)]

@@ -78,7 +78,12 @@ def input_type(spec: object) -> Edit:
             "where a name should be",
         ),
         (lambda p: p["range_constraints"].update({"f()": {}}), "where a name should be"),
-        (lambda p: graph(p)["sym_int_values"].update(s={"expr_str": "s"}), "dynamic"),
+        (lambda p: graph(p)["sym_int_values"].update(s={"expr_str": "s"}), "it has the extent"),
+        (lambda p: graph(p)["sym_int_values"].update(s={"expr_str": "f()"}), "it has the extent"),
+        (
+            lambda p: graph(p)["sym_int_values"].update(s={"expr_str": "Integer(9)**Integer(9)"}),
+            "it has the extent",
+        ),
         (input_type({"__enum__": True, "fqn": "antigravity:x"}), "imports modules"),
         (input_type({"context": '{"default_factory_module": "antigravity"}'}), "imports modules"),
         (input_type({"context": '["f()"]'}), "where a name should be"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from pydantic import Field
@@ -19,6 +19,10 @@ _CLOSING_SHARE = 1 / 8
 
 _SETTLED = 16
 """Programs of a task from which on a batch need not wait for the one before it."""
+
+_LESSER_TRIALS = 4
+_LESSER_SHARE = 1 / 2
+"""So many trials are kept for each lesser task, at most this share of all for all of them."""
 
 _LARGEST = 4
 """How many times as large as its first ones a task's batches become."""
@@ -73,6 +77,9 @@ class Planner:
         Which tasks help which.
     config
         How to search.
+    lesser
+        Tasks whose turn comes when only what is kept for them is left: by then they can begin with
+        programs of the others.
     """
 
     def __init__(
@@ -81,12 +88,14 @@ class Planner:
         scheduler: TaskScheduler,
         relatives: Relatives,
         config: PlanningConfig,
+        lesser: Collection[int] = (),
     ) -> None:
         self._searches = searches
         self._scheduler = scheduler
         self._relatives = relatives
         self._config = config
         self._order = relatives.typical_first()
+        self._lesser = frozenset(lesser)
 
     def next(self, trials: int, left: int, min_gain: float) -> Plan | str:
         """Plan a batch, or say why there is nothing to measure.
@@ -100,7 +109,7 @@ class Planner:
         """
         started = time.perf_counter()
         while True:
-            unsure, open_tasks = self._unsure(), self._open()
+            unsure, open_tasks = self._unsure(), self._open(trials, left)
             closing = left <= min(len(unsure), _kept(trials))
             choice = self._scheduler.choose(unsure if closing else open_tasks)
             if choice is None:
@@ -112,7 +121,9 @@ class Planner:
                 proposals = self._searches[choice.task].best()
             else:
                 fresh = left - min(len({*unsure, choice.task}), _kept(trials))
-                proposals = self._batch(choice.task, max(fresh, 1))
+                proposals = self._batch(
+                    choice.task, max(min(fresh, self._most(choice.task, trials)), 1)
+                )
             if proposals:
                 search_s = time.perf_counter() - started
                 return Plan(choice.task, proposals, self._refused(choice.task, known), search_s)
@@ -134,13 +145,16 @@ class Planner:
         """
         if not self._config.ahead:
             return None
-        waiting = [task for task in self._open() if not self._learns(task, current.task)]
+        waiting = [
+            task for task in self._open(trials, left) if not self._learns(task, current.task)
+        ]
         choice = self._scheduler.choose(waiting)
         if choice is None or not choice.promises(min_gain):
             return None
         known = set(self._searches[choice.task].refused)
         maybe_unsure = {*self._unsure(), choice.task, current.task}
         fresh = left - len(current.proposals) - min(len(maybe_unsure), _kept(trials))
+        fresh = min(fresh, self._most(choice.task, trials))
         proposals = self._batch(choice.task, fresh, current) if fresh > 0 else []
         if not proposals:
             return None
@@ -182,8 +196,20 @@ class Planner:
     def _unsure(self) -> list[int]:
         return [task for task in self._order if self._searches[task].is_unsure]
 
-    def _open(self) -> list[int]:
-        return [task for task in self._order if not self._searches[task].exhausted]
+    def _open(self, trials: int, left: int) -> list[int]:
+        found = [task for task in self._order if not self._searches[task].exhausted]
+        kept = len(self._lesser) * self._each(trials)
+        first = [task for task in found if task not in self._lesser]
+        return first if first and left > kept else found
+
+    def _each(self, trials: int) -> int:
+        """Trials that are kept for each lesser task."""
+        most = int(_LESSER_SHARE * trials) // max(len(self._lesser), 1)
+        return max(1, min(_LESSER_TRIALS, most))
+
+    def _most(self, task: int, trials: int) -> int:
+        """Programs of a task that may be measured at once."""
+        return self._each(trials) if task in self._lesser else trials
 
 
 def _too_little(gain: float, min_gain: float) -> str:

@@ -86,18 +86,57 @@ def import_program(program: Any, name: str) -> Network:
 
 def import_saved(path: Path) -> Network:
     """Import a program saved by ``torch.export.save``; see :func:`import_program`."""
+    return import_program(load_program(path), path.stem)
+
+
+def load_program(path: Path) -> Any:
+    """Load a program saved by ``torch.export.save``; raise :class:`InputError` if it is none."""
     import torch
 
     try:
         with _quiet(), _data_alone():
             importlib.import_module(_QUANTISING)
-            program = torch.export.load(data_of(path))
+            return torch.export.load(data_of(path))
     except MemoryError:
         raise
     except Exception as error:
         reason = quoted(error, 0)
         raise InputError(f"{path}: not a saved torch.export program: {reason}") from None
-    return import_program(program, path.stem)
+
+
+def export_in_ranges(module: Any, args: Sequence[Any], dynamic_shapes: Any, name: str) -> Any:
+    """Export a ``torch.nn.Module`` with extents that have names and ranges.
+
+    Raises
+    ------
+    UnsupportedModelError
+        The module does not compute all shapes of the ranges, or cannot be exported.
+    """
+    import torch
+
+    try:
+        with _quiet(), torch.no_grad():
+            return torch.export.export(module, tuple(args), dynamic_shapes=dynamic_shapes)
+    except Exception as error:
+        raise UnsupportedModelError(f"{name}: {_constraint(error)}") from None
+
+
+def _constraint(error: Exception) -> str:
+    """Say in a line which range a module does not take, as far as PyTorch says it."""
+    lines = [line.strip(" -\t") for line in str(error).splitlines()]
+    told = [line for line in lines if line.startswith(("Not all values", "You marked"))]
+    return f"these ranges are not possible: {(told or [quoted(error, 0)])[0]}"
+
+
+def decomposed_graph(program: Any) -> Any:
+    """Return a program as a ``torch.fx.GraphModule`` over ATen's operators, weights within."""
+    with _quiet():
+        return _decomposed(program).module(check_guards=False)
+
+
+def signature_at(program: Any, sizes: Mapping[str, int]) -> Signature:
+    """Return how a program is called with these extents of its symbols."""
+    return _Parts.of(program, sizes).signature
 
 
 def _decomposed(program: Any) -> Any:
@@ -157,10 +196,10 @@ class _Parts:
         return {name: tensor.clone() for name, tensor in self.state.items()}
 
     @classmethod
-    def of(cls, program: Any) -> _Parts:
+    def of(cls, program: Any, sizes: Mapping[str, int] | None = None) -> _Parts:
         recorded = {node.name: node.meta.get("val") for node in program.graph.nodes}
-        given, inputs, state, arguments = _taken(program, recorded)
-        returned, outputs, results = _given_back(program, recorded)
+        given, inputs, state, arguments = _taken(program, recorded, sizes)
+        returned, outputs, results = _given_back(program, recorded, sizes)
         call = program.call_spec
         args, kwargs = _tree(call.in_spec, iter(arguments))["tuple"]
         signature = Signature(
@@ -175,7 +214,7 @@ class _Parts:
 
 
 def _taken(
-    program: Any, recorded: Mapping[str, Any]
+    program: Any, recorded: Mapping[str, Any], sizes: Mapping[str, int] | None
 ) -> tuple[list[Any], list[TensorSpec], dict[str, Any], list[Tree]]:
     """Return what each placeholder is, the inputs, the first state and the arguments."""
     from torch.export.graph_signature import InputKind, TensorArgument
@@ -192,7 +231,7 @@ def _taken(
             given.append(None)
         elif spec.kind == InputKind.USER_INPUT and is_tensor:
             arguments.append(leaf(len(inputs)))
-            inputs.append(_spec(spec.arg.name, recorded[spec.arg.name]))
+            inputs.append(_spec(spec.arg.name, recorded[spec.arg.name], sizes))
             given.append(_Variable(spec.arg.name))
         elif spec.kind == InputKind.USER_INPUT:
             arguments.append({"constant": spec.arg.value})
@@ -208,7 +247,7 @@ def _taken(
 
 
 def _given_back(
-    program: Any, recorded: Mapping[str, Any]
+    program: Any, recorded: Mapping[str, Any], sizes: Mapping[str, int] | None
 ) -> tuple[list[str | None], list[TensorSpec], list[Tree]]:
     """Return what becomes of each of the graph's results, the outputs, and the call's results."""
     from torch.export.graph_signature import OutputKind, TensorArgument
@@ -230,7 +269,7 @@ def _given_back(
         elif isinstance(spec.arg, TensorArgument):
             results.append(leaf(len(outputs)))
             returned.append(None)
-            outputs.append(_spec(f"output{len(outputs)}", recorded[spec.arg.name]))
+            outputs.append(_spec(f"output{len(outputs)}", recorded[spec.arg.name], sizes))
         else:
             results.append({"constant": spec.arg.value})
             returned.append("")
@@ -244,12 +283,22 @@ class _Variable:
     name: str
 
 
-def _spec(name: str, tensor: Any) -> TensorSpec:
+def _spec(name: str, tensor: Any, sizes: Mapping[str, int] | None = None) -> TensorSpec:
     from costlib.workloads.importers.aten.graph import dtype_of
 
-    if not all(isinstance(extent, int) for extent in tensor.shape):
+    shape = [_extent(extent, sizes or {}) for extent in tensor.shape]
+    if None in shape:
         raise UnsupportedModelError(f"the shape of {name} depends on data")
-    return TensorSpec(name=name, dtype=dtype_of(tensor), shape=tuple(tensor.shape))
+    return TensorSpec(name=name, dtype=dtype_of(tensor), shape=tuple(shape))
+
+
+def _extent(extent: Any, sizes: Mapping[str, int]) -> int | None:
+    """Return an extent, given those of symbols; ``None`` if it depends on others."""
+    if isinstance(extent, int):
+        return extent
+    expression = extent.node.expr
+    found = expression.subs({s: sizes[str(s)] for s in expression.free_symbols if str(s) in sizes})
+    return int(found) if found.is_Integer else None
 
 
 def _tree(spec: Any, items: Iterator[Tree]) -> Tree:
@@ -313,8 +362,8 @@ def _check_static(program: Any, name: str) -> None:
         for axis, extent in enumerate(getattr(node.meta["val"], "shape", ())):
             if not isinstance(extent, int):
                 raise UnsupportedModelError(
-                    f"{name}: dimension {axis} of input '{node.name}' is dynamic; "
-                    "export it without dynamic_shapes"
+                    f"{name}: dimension {axis} of input '{node.name}' is dynamic; `costlib tune` "
+                    "takes its range, for all else export it without dynamic_shapes"
                 )
 
 

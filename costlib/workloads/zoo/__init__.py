@@ -6,12 +6,14 @@ A name may carry a size: ``resnet_18@b4-r160`` has a batch of four and images of
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from costlib.errors import UnknownNameError
 from costlib.workloads.network import Network
 from costlib.workloads.zoo import hugging_face, plain
-from costlib.workloads.zoo.registry import NetworkSpec
+from costlib.workloads.zoo.registry import NetworkSpec, Size
 
 HELD_OUT = ("resnet_50", "mobilenet_v2", "resnext_50", "bert_base", "bert_tiny")
 """The evaluation networks: models are never trained on them, and never tuned towards them."""
@@ -45,15 +47,19 @@ def build_network(name: str) -> Network:
 
 def build_of(spec: NetworkSpec, name: str) -> Network:
     """Build a network of an entry, of the size that its name ends in, if it does."""
-    import torch
-
     from costlib.workloads.importers.torch_export import export_module
-    from costlib.workloads.zoo.modules import randomise
 
     size = spec.sized(name.partition("@")[2])
-    takes = spec.takes(size)
-    example = torch.from_numpy(takes.random(np.random.default_rng(0)))
+    return export_module(module_of(spec, size), [spec.takes(size)], name)
+
+
+def module_of(spec: NetworkSpec, size: Size) -> Any:
+    """Build the ``torch.nn.Module`` of an entry for a size."""
+    import torch
+
+    from costlib.workloads.zoo.modules import randomise
+
+    example = torch.from_numpy(spec.takes(size).random(np.random.default_rng(0)))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        module = randomise(spec.build(size), example)
-    return export_module(module, [takes], name)
+        return randomise(spec.build(size), example)

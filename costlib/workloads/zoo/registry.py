@@ -61,6 +61,11 @@ class NetworkSpec:
     size: Size = Size(1, 224)
     unit: str = "r"
 
+    @property
+    def dims(self) -> dict[str, str]:
+        """Its dimensions: the fields of its size, by what users call them."""
+        return {"batch": "batch", {"r": "resolution", "s": "sequence"}[self.unit]: "extent"}
+
     def sized(self, variant: str) -> Size:
         """Parse the part of a name after the ``@``, such as ``b4-r160``.
 

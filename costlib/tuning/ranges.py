@@ -1,0 +1,215 @@
+"""Networks whose dimensions have ranges: what a run says of them, and shapes that are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from costlib.errors import DifferentNetworkError
+from costlib.frozen import Frozen
+from costlib.measure.measurer import Measurer
+from costlib.tuning.comparison import Comparison
+from costlib.tuning.originals import call_library, faults_of
+from costlib.tuning.tensors import cropped_to
+from costlib.workloads.agreement import Expectation
+from costlib.workloads.ranges.ranged import RangedNetwork
+from costlib.workloads.ranges.table import padded_to
+
+_BETWEEN = 4
+"""Shapes between the points that are compared, beside the ends of the ranges."""
+
+
+class PointResult(Frozen):
+    """A shape that was tuned.
+
+    Attributes
+    ----------
+    sizes
+        Extents of the dimensions.
+    network
+        What it is called among the networks of the result, where its latencies are.
+    trials
+        Programs of its tasks that were measured; tasks that points share count for each.
+    latency_before_s, latency_after_s, pytorch_latency_s
+        Seconds of one call, see :class:`costlib.tuning.comparison.Comparison`.
+    """
+
+    sizes: dict[str, int]
+    network: str
+    trials: int = 0
+    latency_before_s: float
+    latency_after_s: float
+    pytorch_latency_s: float | None
+
+
+class ShapeResult(Frozen):
+    """A shape at which the compiled network was compared with the original.
+
+    Attributes
+    ----------
+    sizes, served_by
+        Extents of the dimensions, and those of the point that computes it.
+    max_abs_error
+        Largest difference of any output.
+    fault
+        What is wrong; ``None`` if nothing is.
+    """
+
+    sizes: dict[str, int]
+    served_by: dict[str, int]
+    max_abs_error: float | None
+    fault: str | None = None
+
+
+class RangeResult(Frozen):
+    """A network that takes any shape of its ranges.
+
+    Attributes
+    ----------
+    network, library
+        Its name, and the compiled file.
+    dims
+        Smallest and largest extent of each dimension.
+    padded
+        Dimensions along which the next larger point computes what lies between; along others each
+        extent is a point.
+    unpadded
+        Why they are.
+    points
+        What was tuned.
+    compared
+        Shapes that were compared with the original.
+    """
+
+    network: str
+    library: str
+    dims: dict[str, tuple[int, int]]
+    padded: tuple[str, ...]
+    unpadded: str | None
+    points: tuple[PointResult, ...]
+    compared: tuple[ShapeResult, ...]
+
+
+def named_sizes(network: RangedNetwork, sizes: Sequence[int]) -> dict[str, int]:
+    """Return extents by the names of the dimensions."""
+    return {dim.name: n for dim, n in zip(network.table.dims, sizes, strict=True)}
+
+
+def telling_shapes(network: RangedNetwork, seed: int = 0) -> list[tuple[int, ...]]:
+    """Choose shapes to compare: both ends, one beyond a point, and some between the points."""
+    dims, points = network.table.dims, network.table.points
+    rng = np.random.default_rng(seed)
+    beyond = points[len(points) // 2].sizes
+    found = [
+        tuple(dim.low for dim in dims),
+        tuple(dim.high for dim in dims),
+        tuple(min(n + 1, dim.high) for dim, n in zip(dims, beyond, strict=True)),
+    ]
+    found += [
+        tuple(int(rng.integers(dim.low, dim.high, endpoint=True)) for dim in dims)
+        for _ in range(_BETWEEN)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def compared_shapes(
+    network: RangedNetwork,
+    libraries: Mapping[tuple[int, ...], tuple[Path, str]],
+    measurer: Measurer,
+) -> tuple[ShapeResult, ...]:
+    """Compare a compiled network with its original at several shapes of its ranges.
+
+    Parameters
+    ----------
+    network
+        The network.
+    libraries
+        For the extents of each point, the library and which function of it computes that.
+    measurer
+        Runs them.
+    """
+    found = []
+    for number, sizes in enumerate(telling_shapes(network)):
+        point = network.table.serving(sizes)
+        expected = Expectation.of(
+            network.symbolic.reference(sizes), network.symbolic.example(sizes, seed=number)
+        )
+        library, function = libraries[point.sizes]
+        outputs = _called(network, expected.inputs, sizes, library, function, measurer)
+        specs = network.symbolic.signature(sizes).outputs
+        agreement = expected.compare(specs, outputs)
+        errors = [one.max_abs_error for one in agreement if one.max_abs_error is not None]
+        result = ShapeResult(
+            sizes=named_sizes(network, sizes),
+            served_by=named_sizes(network, point.sizes),
+            max_abs_error=max(errors, default=None),
+            fault="; ".join(faults_of(agreement)) or None,
+        )
+        found.append(result)
+    return tuple(found)
+
+
+def check_shapes(network: RangedNetwork, compared: Sequence[ShapeResult]) -> None:
+    """Raise :class:`DifferentNetworkError` for the first shape that is computed otherwise."""
+    for one in compared:
+        if one.fault is not None:
+            shape = ", ".join(f"{name}={n}" for name, n in one.sizes.items())
+            raise DifferentNetworkError(
+                f"{network.name} with {shape} computes something else than PyTorch: {one.fault}; "
+                "--allow-different tunes it all the same"
+            )
+
+
+def range_result(
+    network: RangedNetwork,
+    library: Path,
+    timed: Mapping[str, Comparison],
+    compared: Sequence[ShapeResult],
+) -> RangeResult:
+    """Put together what came of a network: the figures of its points, by their names."""
+    points = []
+    for point, one in zip(network.table.points, network.networks, strict=True):
+        figures = timed[one.name]
+        points.append(
+            PointResult(
+                sizes=named_sizes(network, point.sizes),
+                network=one.name,
+                latency_before_s=figures.latency_before_s,
+                latency_after_s=figures.latency_after_s,
+                pytorch_latency_s=figures.pytorch_latency_s,
+            )
+        )
+    return RangeResult(
+        network=network.name,
+        library=str(library),
+        dims={dim.name: (dim.low, dim.high) for dim in network.table.dims},
+        padded=network.table.padded,
+        unpadded=network.unpadded,
+        points=tuple(points),
+        compared=tuple(compared),
+    )
+
+
+def with_trials(result: RangeResult, trials: Mapping[str, int]) -> RangeResult:
+    """Add the trials of each point, by its name."""
+    points = [one.model_copy(update={"trials": trials[one.network]}) for one in result.points]
+    return result.model_copy(update={"points": tuple(points)})
+
+
+def _called(
+    network: RangedNetwork,
+    inputs: Sequence[np.ndarray],
+    sizes: Sequence[int],
+    library: Path,
+    function: str,
+    measurer: Measurer,
+) -> list[np.ndarray]:
+    table = network.table
+    shapes = table.input_shapes(table.serving(sizes).sizes)
+    arrays = [padded_to(array, shape) for array, shape in zip(inputs, shapes, strict=True)]
+    arrays += table.true_extents(sizes)
+    outputs, _ = call_library(library, arrays, measurer, function)
+    cropped = zip(outputs, table.output_shapes(sizes), strict=True)
+    return [np.asarray(cropped_to(output, shape)) for output, shape in cropped]

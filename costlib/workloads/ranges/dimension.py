@@ -1,0 +1,78 @@
+"""A named dimension with a range, and the points of it that are compiled."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from costlib.errors import InputError
+from costlib.frozen import Frozen
+
+Dims = Mapping[str, tuple[int, int]]
+"""Ranges of dimensions by their names, both ends included."""
+
+_DIMENSION = re.compile(r"([^=\s]+)=(-?\d+):(-?\d+)")
+_RATIO = 1.5
+"""Of neighbouring points, if there may be so many: the larger one serves what lies between."""
+
+_SIGNIFICANT = 3
+"""Bits of a point that are not zero, so that it can be tiled."""
+
+
+class Dimension(Frozen):
+    """A dimension by its name, with the smallest and largest extent, both included."""
+
+    name: str
+    low: int
+    high: int
+
+    @classmethod
+    def of(cls, name: str, low: int, high: int) -> Self:
+        """Take a range; raise :class:`InputError` if it is none."""
+        if low < 1:
+            raise InputError(f"the range {name}={low}:{high} begins below 1, the least extent")
+        if low > high:
+            raise InputError(f"the range {name}={low}:{high} is empty; write {name}={high}:{low}")
+        return cls(name=name, low=low, high=high)
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.low}:{self.high}"
+
+    def __len__(self) -> int:
+        return self.high - self.low + 1
+
+    def points(self, most: int) -> tuple[int, ...]:
+        """Return extents that serve the range, both ends and others in even ratios between."""
+        steps = math.ceil(math.log(self.high / self.low, _RATIO))
+        steps = max(1, min(steps, most - 1))
+        inner = (self.low * (self.high / self.low) ** (i / steps) for i in range(1, steps))
+        found = {self.low, self.high, *map(_round, inner)}
+        return tuple(sorted(point for point in found if self.low <= point <= self.high))
+
+
+def parse_dims(texts: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Read ranges as they are written on a command line, such as ``batch=1:32``.
+
+    Raises
+    ------
+    InputError
+        One is not written so, is empty, begins below 1, or comes twice.
+    """
+    found: dict[str, tuple[int, int]] = {}
+    for text in texts:
+        match = _DIMENSION.fullmatch(text)
+        if match is None:
+            raise InputError(f"'{text}' is no range of a dimension; write e.g. sequence=16:128")
+        one = Dimension.of(match[1], int(match[2]), int(match[3]))
+        if one.name in found:
+            raise InputError(f"the dimension '{one.name}' has two ranges; give it one")
+        found[one.name] = one.low, one.high
+    return found
+
+
+def _round(extent: float) -> int:
+    """Round to a number of few significant bits."""
+    step = 1 << max(0, math.frexp(extent)[1] - _SIGNIFICANT)
+    return step * round(extent / step)

@@ -1,0 +1,153 @@
+"""Which of the compiled points serves a shape, and how tensors are brought there and back."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from costlib.errors import InputError
+from costlib.frozen import Frozen
+from costlib.workloads.ranges.dimension import Dimension
+from costlib.workloads.ranges.labels import parts_of
+from costlib.workloads.signature import Signature, TensorSpec
+
+Shape = tuple["int | str", ...]
+"""Extents that are numbers, names of dimensions, or these and so many elements more or less."""
+
+
+class Point(Frozen):
+    """A shape that is compiled.
+
+    Attributes
+    ----------
+    function
+        Of the compiled network.
+    sizes
+        Extents of its dimensions, in their order.
+    """
+
+    function: str
+    sizes: tuple[int, ...]
+
+
+class ShapeTable(Frozen):
+    """The points of a network, and the shapes that they serve.
+
+    Attributes
+    ----------
+    signature
+        What the network takes and returns at the largest point.
+    dims
+        Its dimensions.
+    padded
+        Those along which a larger point serves a smaller shape; along others there is a point for
+        each extent.
+    inputs, outputs
+        Shapes of its tensors.
+    lengths
+        Dimensions whose true extents each function takes after the inputs, as int64 scalars.
+    points
+        One for each combination of extents, the last dimension's running fastest.
+    """
+
+    signature: Signature
+    dims: tuple[Dimension, ...]
+    padded: tuple[str, ...]
+    inputs: tuple[Shape, ...]
+    outputs: tuple[Shape, ...]
+    lengths: tuple[str, ...]
+    points: tuple[Point, ...]
+
+    @cached_property
+    def _serving(self) -> tuple[tuple[int, ...], ...]:
+        """For each extent of each dimension, how far its points lie from the first one."""
+        sizes = [point.sizes for point in self.points]
+        columns = [sorted(set(column)) for column in zip(*sizes, strict=True)]
+        strides = [math.prod(map(len, columns[n + 1 :])) for n in range(len(columns))]
+        return tuple(
+            tuple(stride * bisect_left(column, n) for n in range(dim.low, dim.high + 1))
+            for dim, column, stride in zip(self.dims, columns, strides, strict=True)
+        )
+
+    def serving(self, sizes: Sequence[int]) -> Point:
+        """Return the nearest point that computes a shape; its extents lie in the ranges."""
+        place = 0
+        for steps, dim, size in zip(self._serving, self.dims, sizes, strict=True):
+            place += steps[size - dim.low]
+        return self.points[place]
+
+    def sizes_of(self, given: Sequence[TensorSpec]) -> tuple[int, ...]:
+        """Return the extents of the dimensions that inputs have.
+
+        Raises
+        ------
+        InputError
+            The inputs are not what the network takes.
+        """
+        found: dict[str, int] = {}
+        ranges = {dim.name: dim for dim in self.dims}
+        for tensor, spec, shape in zip(given, self.signature.inputs, self.inputs, strict=True):
+            wanted = spec.name, spec.dtype, len(shape)
+            fits = wanted == (tensor.name, tensor.dtype, len(tensor.shape))
+            for extent, name in zip(tensor.shape, shape, strict=False):
+                if isinstance(name, int):
+                    fits = fits and extent == name
+                elif found.setdefault(name, extent) != extent:
+                    raise InputError(
+                        f"'{name}' is {found[name]} in one input and {extent} in {tensor.name}"
+                    )
+            if not fits:
+                takes = f"{spec.name}: {spec.dtype}[{', '.join(map(str, shape))}]"
+                raise InputError(f"the network takes {takes}; given was {tensor}")
+        for name, extent in found.items():
+            if not ranges[name].low <= extent <= ranges[name].high:
+                raise InputError(f"'{name}' is {extent}; the network takes {ranges[name]}")
+        return tuple(found[dim.name] for dim in self.dims)
+
+    def input_shapes(self, sizes: Sequence[int]) -> list[tuple[int, ...]]:
+        """Return the shapes of the inputs with these extents."""
+        return [self._shape(shape, sizes) for shape in self.inputs]
+
+    def output_shapes(self, sizes: Sequence[int]) -> list[tuple[int, ...]]:
+        """Return the shapes of the outputs with these extents."""
+        return [self._shape(shape, sizes) for shape in self.outputs]
+
+    def true_extents(self, sizes: Sequence[int]) -> list[np.ndarray]:
+        """Return what a function takes after the inputs."""
+        known = self._named(sizes)
+        return [np.array(known[name], "int64") for name in self.lengths]
+
+    def _named(self, sizes: Sequence[int]) -> dict[str, int]:
+        return {dim.name: size for dim, size in zip(self.dims, sizes, strict=True)}
+
+    def _shape(self, shape: Shape, sizes: Sequence[int]) -> tuple[int, ...]:
+        known = self._named(sizes)
+        parts = (parts_of(n) if isinstance(n, str) else ("", n) for n in shape)
+        return tuple(known.get(name, 0) + more for name, more in parts)
+
+
+def grid(columns: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    """Return all combinations of extents, the last dimension's running fastest."""
+    return list(itertools.product(*columns))
+
+
+def padded_to(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """Repeat the last elements along each axis until an array has a shape.
+
+    What is repeated is as valid an input as what was given: a token that is in the vocabulary, a
+    divisor that is not zero.
+    """
+    if array.shape == tuple(shape):
+        return array
+    found = np.empty(shape, array.dtype)
+    found[tuple(map(slice, array.shape))] = array
+    for axis, extent in enumerate(array.shape):
+        if extent < shape[axis]:
+            before = (slice(None),) * axis
+            found[(*before, slice(extent, None))] = found[(*before, slice(extent - 1, extent))]
+    return found
