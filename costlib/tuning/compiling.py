@@ -17,7 +17,7 @@ from costlib.measure.measurer import Measurer
 from costlib.scratch import ScratchFolder
 from costlib.tuning.comparison import compare
 from costlib.tuning.database import only
-from costlib.tuning.in_network import place
+from costlib.tuning.in_network import fastest_library, place
 from costlib.tuning.library import NetworkLibrary
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.originals import Original, faults_of
@@ -160,7 +160,8 @@ class Compiler:
         forget_profile(out)
         self._report("choosing between the versions")
         self.networks = self.networks.mixed(latency_s, self._hardware)
-        for number in self.networks.fastest(latency_s):
+        for close in self.networks.fastest(latency_s):
+            number = self._fastest(close, database)
             given = self.networks.given(number)
             network, original = self.networks.networks[number], self._originals[given]
             path, function = self._destination(given, out)
@@ -270,6 +271,22 @@ class Compiler:
         if found.name not in self._differ_untuned:
             check_shapes(found, compared)
         return range_result(found, library, {one.network: one for one in results}, compared)
+
+    def _fastest(self, close: Sequence[int], database: Any) -> int:
+        """Return the fastest of versions of which sums over tasks cannot tell."""
+        if len(close) == 1 or self._measurer.devices is not None:
+            return close[0]
+        self._report(f"timing {len(close)} versions of {self.networks.networks[close[0]].name}")
+        try:
+            with ScratchFolder() as folder:
+                libraries = [
+                    self._build(number, database, folder / f"version-{number}.so").path
+                    for number in close
+                ]
+                return close[fastest_library(libraries, self._measurer)]
+        except (InputError, MeasureError) as error:
+            _log.info("versions are not timed: %s", error)
+            return close[0]
 
     def _placed(
         self, number: int, database: Any, tasks: Sequence[Task], library: Path, original: Original

@@ -119,6 +119,22 @@ def place(
     return Placed(placed, {key: _seconds(record) for key, record in better.items()})
 
 
+def fastest_library(libraries: Sequence[Path], measurer: Measurer) -> int:
+    """Run compiled versions of a network in turns; return the index of the fastest.
+
+    Raises
+    ------
+    InputError
+        One of them does not tell what it takes.
+    MeasureError
+        One of them does not run.
+    """
+    with ScratchFolder() as folder:
+        versions = [Contestant(Traced(one, measurer, folder).plain) for one in libraries]
+        take_turns(versions, _MOST_DUEL_TURNS)
+    return int(np.argmin([one.latency_s for one in versions]))
+
+
 def _records(database: Any, task: Task) -> list[Any]:
     """Return the best records of a task that took about the same, the fastest first."""
     found = list(database.get_top_k(database.commit_workload(task.mod), _RANKS))

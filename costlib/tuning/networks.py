@@ -14,7 +14,6 @@ import numpy as np
 from costlib.arrays import Integers
 from costlib.errors import InputError, UnsupportedModelError
 from costlib.hardware import Hardware
-from costlib.search.tasks.scheduler import fastest_versions
 from costlib.tuning.mixing import slower_by_winograd
 from costlib.workloads import Network, load_network, prepare_network
 from costlib.workloads.extraction import tasks_of
@@ -25,6 +24,11 @@ from costlib.workloads.small_weights import WeightFormat
 from costlib.workloads.task import Task
 from costlib.workloads.variants import with_weights
 from costlib.workloads.winograd import WINOGRAD, by_winograd
+
+_CLOSE = 1.15
+"""What the tasks of a version add up to, at most, relative to the fastest one's."""
+
+_MOST_CLOSE = 3
 
 _log = logging.getLogger(__name__)
 
@@ -140,10 +144,22 @@ class NetworkSet:
         """Return which network is the source of this one as it was given."""
         return self.source_of.index(self.source_of[network])
 
-    def fastest(self, latency_s: Sequence[float]) -> list[int]:
-        """Return of each source the version that is fastest with these latencies of the tasks."""
+    def fastest(self, latency_s: Sequence[float]) -> list[list[int]]:
+        """Return of each source its fastest versions with these latencies of the tasks.
+
+        First the fastest, then those that would take little longer.
+        """
         called_s = self.calls * np.where(self.calls > 0, np.array(latency_s), 0)
-        return [int(i) for i in fastest_versions(called_s.sum(1), np.array(self.source_of))]
+        taken_s = called_s.sum(1)
+        found = []
+        for source in range(max(self.source_of) + 1):
+            versions = [v for v, of in enumerate(self.source_of) if of == source]
+            versions.sort(key=lambda version: taken_s[version])
+            most_s = _CLOSE * taken_s[versions[0]]
+            found.append(
+                [v for v in versions if taken_s[v] <= most_s][:_MOST_CLOSE] or versions[:1]
+            )
+        return found
 
     def mixed(self, latency_s: Sequence[float], hardware: Hardware) -> NetworkSet:
         """Add versions in which what takes longer by Winograd's algorithm is not computed so.

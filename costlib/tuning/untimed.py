@@ -77,6 +77,10 @@ class UntimedCompiler(Compiler):
             max_abs_output=largest_of(output.max_abs_output for output in outputs),
         )
 
+    def _fastest(self, close: Sequence[int], database: Any) -> int:
+        del database
+        return close[0]
+
     def _placed(self, *_: object) -> None:
         """Programs are not chosen by how long they take in a network that is not timed."""
 

@@ -10,7 +10,7 @@ from costlib.hardware import Hardware
 from costlib.measure.measurer import Measurer
 from costlib.tuning import in_network
 from costlib.tuning.compiled import CompiledNetwork
-from costlib.tuning.in_network import place
+from costlib.tuning.in_network import fastest_library, place
 from costlib.tvm_compat import ms, tvm
 from costlib.tvm_compat.api import commit_program
 from costlib.workloads import load_network, prepare_network
@@ -89,3 +89,15 @@ def test_nothing_to_choose_from(slower: list[float], built: _Built, measurer: Me
         commit_program(database, built.task.mod, built.task.tvm_target(), latency_s)
     assert place(database, [built.task], measurer, built.build) is None
     assert built.count == 0
+
+
+def test_the_fastest_version_is_the_one_that_runs_fastest(
+    built: _Built, measurer: Measurer, tmp_path: Path
+) -> None:
+    fast = ms.database.MemoryDatabase()
+    commit_program(fast, built.task.mod, built.task.tvm_target(), 1e-6, _by_rows(built.task))
+    libraries = [tmp_path / "slow.so", tmp_path / "fast.so"]
+    for database, library in zip([None, fast], libraries, strict=True):
+        built.build(database, library)
+    assert fastest_library(libraries, measurer) == 1
+    assert fastest_library(libraries[::-1], measurer) == 0

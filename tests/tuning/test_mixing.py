@@ -44,7 +44,7 @@ def test_a_convolution_stays_where_its_products_are_slower(
     names = [f"{plain.name}+winograd (mixed)"]
     names += [f"Sequential+{best_block(hardware)}+winograd (mixed)"]
     assert added == names
-    assert mixed.networks[mixed.fastest(latency_s)[0]].name in names
+    assert mixed.networks[mixed.fastest(latency_s)[0][0]].name in names
     number = len(networks.networks)
     called = [t.name for t, n in zip(mixed.tasks, mixed.calls[number], strict=True) if n]
     assert sum("conv2d" in name for name in called) == 1
