@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from costlib.search.tasks.scheduler import Objective
     from costlib.tuning.progress import TuneProgress
     from costlib.tuning.result import TuneResult
+    from costlib.workloads.half_precision import HalfFormat
     from costlib.workloads.small_weights import WeightFormat
 
 
@@ -62,6 +63,10 @@ def tune(
     ] = False,
     weights: Annotated[
         str | None, typer.Option(help="Keep the weights of products in `int8` or `int4`.")
+    ] = None,
+    dtype: Annotated[
+        str | None,
+        typer.Option(help="Multiply in `bfloat16` or `float16`, with sums in float32."),
     ] = None,
     against: Annotated[
         list[str] | None,
@@ -112,6 +117,7 @@ def tune(
         min_gain=min_gain,
         layouts=layouts,
         weights=_weights(weights),
+        dtype=_dtype(dtype),
         memory=memory,
         allow_different=allow_different,
         against=tuple(engines),
@@ -230,5 +236,13 @@ def _weights(name: str | None) -> WeightFormat | None:
             raise InputError(f"there are no weights '{name}'; choose int8 or int4")
 
 
+def _dtype(name: str | None) -> HalfFormat | None:
+    match name:
+        case None | "bfloat16" | "float16":
+            return name
+        case _:
+            raise InputError(f"nothing is multiplied in '{name}'; choose bfloat16 or float16")
+
+
 def _rounding(error: float | None) -> list[tuple[str, str]]:
-    return [] if error is None else [("difference that rounding weights makes", f"{error:.2e}")]
+    return [] if error is None else [("difference that rounding makes", f"{error:.2e}")]

@@ -76,7 +76,7 @@ class Compiler:
             library = self._measurer.server.folder / f"untuned-network-{number}.so"
             CompiledNetwork.build(self.networks.prepared[number], self._hardware).save(library)
             rounded = None
-            if network.weights is not None:
+            if network.is_rounded:
                 rounded = self._measurer.server.folder / f"rounded-network-{number}.so"
                 module = prepare_network(in_float(network), self._hardware)
                 CompiledNetwork.build(module, self._hardware).save(rounded)

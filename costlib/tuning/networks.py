@@ -17,10 +17,11 @@ from costlib.search.tasks.scheduler import fastest_versions
 from costlib.tuning.mixing import slower_by_winograd
 from costlib.workloads import Network, load_network, prepare_network
 from costlib.workloads.extraction import tasks_of
+from costlib.workloads.half_precision import HalfFormat
 from costlib.workloads.layout import CHANNELS_LAST, best_block, has_channels_first, in_layout
 from costlib.workloads.small_weights import WeightFormat
 from costlib.workloads.task import Task
-from costlib.workloads.variants import with_weights
+from costlib.workloads.variants import with_dtype, with_weights
 from costlib.workloads.winograd import WINOGRAD, by_winograd
 
 _log = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ class NetworkSet:
         *,
         try_layouts: bool = False,
         weights: WeightFormat | None = None,
+        dtype: HalfFormat | None = None,
         example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     ) -> NetworkSet:
         """Import networks.
@@ -70,9 +72,11 @@ class NetworkSet:
             Take each network with convolutions in other layouts, too.
         weights
             In how many bits weights are kept, if not as they are.
+        dtype
+            What products multiply, if not what they do.
         """
         loaded = [load_network(source, example_inputs=example_inputs) for source in sources]
-        given = [with_weights(network, weights) for network in loaded]
+        given = [with_dtype(with_weights(network, weights), dtype) for network in loaded]
         versions = [_versions(network, hardware, try_layouts) for network in given]
         networks = [network for group in versions for network, _ in group]
         source_of = [number for number, group in enumerate(versions) for _ in group]

@@ -125,6 +125,7 @@ def tune(
             hardware,
             try_layouts=config.layouts,
             weights=config.weights,
+            dtype=config.dtype,
             example_inputs=example_inputs,
         )
         names = [network.name for network in networks.networks]
