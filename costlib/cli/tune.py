@@ -72,7 +72,7 @@ def tune(
         list[str] | None,
         typer.Option(
             help="Engines to compare with beside PyTorch: `openvino`, `onnxruntime`, "
-            "`torch.compile`, `torch.compile-max-autotune`."
+            "`torch.compile`, `torch.compile-max-autotune`, `openvino-bf16`, `torch-bf16`."
         ),
     ] = None,
     allow_different: Annotated[

@@ -10,20 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-import ml_dtypes
-import numpy as np
-
 from costlib.errors import TargetError
 from costlib.processor import has_instructions
 from costlib.tvm_compat import relax, te, tirx, tvm
-from costlib.workloads.folding import constant_of, is_call, rewritten, static_type
+from costlib.workloads.folding import constant_of, is_call, numpy_dtype, rewritten, static_type
 
 HalfFormat = Literal["bfloat16", "float16"]
 
 SHORT: dict[HalfFormat, str] = {"bfloat16": "bf16", "float16": "f16"}
 """What is appended to a network's name."""
 
-_NUMPY = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16}
 _PRODUCTS = {
     "relax.matmul",
     *(f"relax.nn.conv{n}d{kind}" for n in (1, 2, 3) for kind in ("", "_transpose")),
@@ -99,7 +95,7 @@ class _Halver(_Rewriter):
 
     def rounded(self, expr: Any) -> Any:
         if isinstance(expr, tvm.ir.GenericConst):
-            return constant_of(expr.value.numpy().astype(_NUMPY[self.dtype]))
+            return constant_of(expr.value.numpy().astype(numpy_dtype(self.dtype)))
         return self.builder_.emit(relax.op.astype(expr, self.dtype))
 
 
@@ -112,7 +108,7 @@ class _Rounder(_Rewriter):
     def rounded(self, expr: Any) -> Any:
         if isinstance(expr, tvm.ir.GenericConst):
             array = expr.value.numpy()
-            return constant_of(array.astype(_NUMPY[self.dtype]).astype("float32"))
+            return constant_of(array.astype(numpy_dtype(self.dtype)).astype("float32"))
 
         def compute(x: Any) -> Any:
             return te.compute(x.shape, lambda *at: _ROUNDED[self.dtype](x(*at)), name="rounded")
