@@ -17,7 +17,7 @@ from costlib.workloads.variants import varied, with_dtype, with_weights
 TYPES: tuple[HalfFormat, ...] = ("bfloat16", "float16")
 FEW = settings(
     deadline=None,
-    max_examples=3,
+    max_examples=2,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 

@@ -18,7 +18,7 @@ from costlib.workloads import Network, extract_tasks, load_network, prepare_netw
 
 FEW = settings(
     deadline=None,
-    max_examples=5,
+    max_examples=3,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 ZEROS = {"uint8": 117, "int8": -9}
