@@ -84,6 +84,6 @@ def _print(found: dict[str, Any]) -> None:
         note = f" ({found['reason']})" if found["reason"] else ""
         typer.echo(f"{line}{note}; {count} tasks to tune")
         if (error := found["rounding_error"]) is not None:
-            typer.echo(f"rounding its weights changes outputs by up to {error:.2e}")
+            typer.echo(f"rounding changes outputs by up to {error:.2e}")
     else:
         typer.echo(f"{line}: {found['reason']}")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from costlib.tuning.progress import TuneProgress
     from costlib.tuning.ranges import RangeResult
     from costlib.tuning.result import NetworkResult, TuneResult, UntimedNetwork
+    from costlib.workloads.half_precision import HalfFormat
     from costlib.workloads.small_weights import WeightFormat
 
 
@@ -75,11 +76,15 @@ def tune(
         list[str] | None,
         typer.Option(help="A range of a dimension, `sequence=16:128`; once for each."),
     ] = None,
+    dtype: Annotated[
+        str | None,
+        typer.Option(help="Multiply in `bfloat16` or `float16`, with sums in float32."),
+    ] = None,
     against: Annotated[
         list[str] | None,
         typer.Option(
             help="Engines to compare with beside PyTorch: `openvino`, `onnxruntime`, "
-            "`torch.compile`, `torch.compile-max-autotune`."
+            "`torch.compile`, `torch.compile-max-autotune`, `openvino-bf16`, `torch-bf16`."
         ),
     ] = None,
     allow_different: Annotated[
@@ -135,6 +140,7 @@ def tune(
         min_gain=min_gain,
         layouts=layouts,
         weights=_weights(weights),
+        dtype=_dtype(dtype),
         memory=memory,
         allow_different=allow_different,
         against=tuple(engines),
@@ -321,5 +327,13 @@ def _differences(network: NetworkResult | UntimedNetwork) -> list[tuple[str, str
     ]
 
 
+def _dtype(name: str | None) -> HalfFormat | None:
+    match name:
+        case None | "bfloat16" | "float16":
+            return name
+        case _:
+            raise InputError(f"nothing is multiplied in '{name}'; choose bfloat16 or float16")
+
+
 def _rounding(error: float | None) -> list[tuple[str, str]]:
-    return [] if error is None else [("difference that rounding weights makes", f"{error:.2e}")]
+    return [] if error is None else [("difference that rounding makes", f"{error:.2e}")]

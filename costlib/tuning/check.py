@@ -56,8 +56,8 @@ class Check(Frozen):
     tasks
         What there is to tune.
     rounding_error
-        Of a network whose weights are kept in few bits, the largest difference from its original
-        on these inputs; ``max_abs_error`` is that from the network in float32 with its weights
+        Of a network that is rounded to fewer bits, the largest difference from its original on
+        these inputs; ``max_abs_error`` is that from the network in float32 with its numbers
         rounded.
     """
 
@@ -100,7 +100,7 @@ def check(
         prepared = prepare_network(network, hardware)
         machine = CompiledNetwork.build(prepared, hardware).machine
         rounded = None
-        if network.weights is not None:
+        if network.is_rounded:
             module = prepare_network(in_float(network), hardware)
             rounded = CompiledNetwork.build(module, hardware).machine
     except UnsupportedModelError as error:
@@ -121,7 +121,7 @@ def check(
 def compared(network: Network, machine: Any, rounded: Any = None) -> Check:
     """Compare a compiled network with the original on inputs of several kinds.
 
-    That is with the same in float32 with its weights rounded, if there is such a machine.
+    That is with the same in float32 with its numbers rounded, if there is such a machine.
     """
     if network.reference is None:
         run(machine, [*network.random_inputs(0), *network.state])

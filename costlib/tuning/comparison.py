@@ -71,8 +71,8 @@ class Comparison(Frozen):
     max_abs_error, max_abs_output
         Their largest difference, and the original's largest element.
     rounding_error
-        Of a network whose weights are kept in few bits, the largest difference from its original
-        that comes of rounding them; the other differences are from the network so rounded.
+        Of a network that is rounded to fewer bits, the largest difference from its original that
+        comes of it; the other differences are from the network so rounded.
     """
 
     latency_before_s: float

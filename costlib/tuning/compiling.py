@@ -97,7 +97,7 @@ class Compiler:
             runs_on = self._untuned_on()
             library = NetworkLibrary.build(self.networks.prepared[number], runs_on).save(library)
             rounded = None
-            if network.weights is not None:
+            if network.is_rounded:
                 rounded = self._measurer.server.folder / f"rounded-network-{number}.so"
                 module = prepare_network(in_float(network), self._hardware)
                 rounded = NetworkLibrary.build(module, runs_on).save(rounded)

@@ -8,6 +8,7 @@ from costlib.frozen import FrozenStrict
 from costlib.measure.config import MeasureConfig
 from costlib.search.config import SearchConfig
 from costlib.search.tasks.scheduler import Objective
+from costlib.workloads.half_precision import HalfFormat
 from costlib.workloads.small_weights import WeightFormat
 
 
@@ -28,6 +29,8 @@ class TuneConfig(FrozenStrict):
     weights
         Keep the weights of products in ``"int8"`` or ``"int4"``, see
         :mod:`costlib.workloads.small_weights`.
+    dtype
+        Multiply in ``"bfloat16"`` or ``"float16"``, see :mod:`costlib.workloads.half_precision`.
     memory
         A folder that keeps the best programs of all runs that are given it; they are priors of the
         next.
@@ -47,6 +50,7 @@ class TuneConfig(FrozenStrict):
     min_gain: float = 0.0
     layouts: bool = False
     weights: WeightFormat | None = None
+    dtype: HalfFormat | None = None
     memory: Path | None = None
     allow_different: bool = False
     against: tuple[str, ...] = ()

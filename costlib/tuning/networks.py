@@ -17,12 +17,13 @@ from costlib.hardware import Hardware
 from costlib.tuning.mixing import slower_by_winograd
 from costlib.workloads import Network, load_network, prepare_network
 from costlib.workloads.extraction import tasks_of
+from costlib.workloads.half_precision import HalfFormat
 from costlib.workloads.layout import CHANNELS_LAST, best_block, has_channels_first, in_layout
 from costlib.workloads.ranges.dimension import Dims
 from costlib.workloads.ranges.ranged import RangedNetwork, ranged
 from costlib.workloads.small_weights import WeightFormat
 from costlib.workloads.task import Task
-from costlib.workloads.variants import with_weights
+from costlib.workloads.variants import with_dtype, with_weights
 from costlib.workloads.winograd import WINOGRAD, by_winograd
 
 _CLOSE = 1.15
@@ -68,6 +69,7 @@ class NetworkSet:
         try_layouts: bool = False,
         weights: WeightFormat | None = None,
         dims: Dims | None = None,
+        dtype: HalfFormat | None = None,
         example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     ) -> NetworkSet:
         """Import networks.
@@ -84,6 +86,8 @@ class NetworkSet:
             In how many bits weights are kept, if not as they are.
         dims
             Ranges of dimensions, by their names.
+        dtype
+            What products multiply, if not what they do.
         """
         loaded: list[Network] = []
         ranges: list[tuple[int, RangedNetwork]] = []
@@ -93,12 +97,13 @@ class NetworkSet:
                 loaded += found.networks
             else:
                 loaded.append(load_network(source, example_inputs=example_inputs))
-        if ranges and (try_layouts or weights):
-            what = "--layouts" if try_layouts else "--weights"
+        changes = {"--layouts": try_layouts, "--weights": weights, "--dtype": dtype}
+        if ranges and any(changes.values()):
+            what = next(option for option, wanted in changes.items() if wanted)
             raise InputError(
                 f"{what} takes networks of fixed shapes; {ranges[0][1].name} has ranges"
             )
-        given = [with_weights(network, weights) for network in loaded]
+        given = [with_dtype(with_weights(network, weights), dtype) for network in loaded]
         versions = [_versions(network, hardware, try_layouts) for network in given]
         networks = [network for group in versions for network, _ in group]
         source_of = [number for number, group in enumerate(versions) for _ in group]

@@ -18,8 +18,8 @@ from costlib.workloads.network import Network
 
 Arrays = Sequence[np.ndarray]
 
-ROUNDED = "the network with rounded weights"
-"""What a network whose weights are kept in few bits is held against."""
+ROUNDED = "the rounded network in float32"
+"""What a network that is rounded to fewer bits is held against."""
 
 _KINDS = 2
 """Inputs that came with a network, and random ones."""
@@ -37,8 +37,8 @@ class Original:
     measurer
         Runs it.
     rounded
-        The same in float32 with its weights rounded, compiled untuned: what a network whose weights
-        are kept in few bits is held against.
+        The same in float32 with its numbers rounded, compiled untuned: what a network that is
+        rounded to fewer bits is held against.
 
     Attributes
     ----------

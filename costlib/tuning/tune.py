@@ -282,6 +282,7 @@ def _imported(
         hardware,
         try_layouts=config.layouts,
         weights=config.weights,
+        dtype=config.dtype,
         dims=dims,
         example_inputs=example_inputs,
     )

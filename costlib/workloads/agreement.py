@@ -279,6 +279,8 @@ def telling_inputs(network: Network, seed: int = 0) -> Iterator[tuple[str, list[
     far = [_FAR_MEAN + _FAR_SPREAD * rng.standard_normal(array.shape) for array in drawn]
     yield "inputs far from zero", _changed(drawn, floats, far.__getitem__)
     for name, value in zip(MADE_UP, (np.nan, -np.inf), strict=True):
+        if np.isnan(value) and network.precision == "int8":
+            continue  # No integer stands for it, and each implementation takes another one.
         yield name, _changed(drawn, floats[:1], partial(_set_row, drawn, value))
 
 

@@ -12,11 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from costlib.tvm_compat import relax, tvm
 
-_FOLDABLE_DTYPES = {"bool", "int32", "int64", "float16", "float32", "float64"}
+_FOLDABLE_DTYPES = {
+    *("bool", "int8", "uint8", "int32", "int64", "bfloat16", "float16", "float32", "float64")
+}
 _FLOATS = {"float16", "float32", "float64"}
 
 _CONVOLUTIONS = {
@@ -37,7 +40,7 @@ def _reshape(arrays: Sequence[np.ndarray], _: Any, shape: tuple[int, ...], __: s
 
 
 def _elementwise(function: Callable[..., Any]) -> Fold:
-    return lambda arrays, _attrs, _shape, dtype: np.asarray(function(*arrays), dtype)
+    return lambda arrays, _attrs, _shape, dtype: np.asarray(function(*arrays), numpy_dtype(dtype))
 
 
 def _layout_transform(
@@ -74,6 +77,12 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "FloorMod": np.remainder,
 }
 
+
+def numpy_dtype(dtype: str) -> np.dtype[Any]:
+    """Return numpy's dtype of a name, which knows bfloat16 from elsewhere."""
+    return np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+
+
 _RESHAPES = ("relax.reshape", "relax.expand_dims", "relax.squeeze")
 _VIEWS = (*_RESHAPES, "relax.broadcast_to")
 
@@ -84,7 +93,7 @@ _FOLDS: dict[str, Fold] = {
     ),
     **dict.fromkeys((*_RESHAPES, "relax.flatten"), _reshape),
     "relax.broadcast_to": lambda arrays, _attrs, shape, _dtype: np.broadcast_to(arrays[0], shape),
-    "relax.astype": lambda arrays, _attrs, _shape, dtype: arrays[0].astype(dtype),
+    "relax.astype": lambda arrays, _attrs, _shape, dtype: arrays[0].astype(numpy_dtype(dtype)),
     "relax.add": _elementwise(np.add),
     "relax.subtract": _elementwise(np.subtract),
     "relax.multiply": _elementwise(np.multiply),
@@ -173,7 +182,7 @@ class _Folder(relax.PyExprMutator):  # type: ignore[misc]
         along_axis = [-1 if i == axis else 1 for i in range(len(shape))]
 
         def channel(values: np.ndarray) -> Any:
-            return constant_of(values.astype(dtype).reshape(along_axis))
+            return constant_of(values.astype(numpy_dtype(dtype)).reshape(along_axis))
 
         conv, bias = self._convolution(data)
         weight = None if conv is None else self._constant(conv.args[1])
@@ -184,7 +193,7 @@ class _Folder(relax.PyExprMutator):  # type: ignore[misc]
             shift = shift + bias.astype("float64").reshape(-1) * scale
         along_output = [1] * weight.ndim
         along_output[str(conv.attrs.kernel_layout).index("O")] = -1
-        folded = (weight * scale.reshape(along_output)).astype(dtype)
+        folded = (weight * scale.reshape(along_output)).astype(numpy_dtype(dtype))
         scaled = relax.Call(conv.op, [conv.args[0], constant_of(folded)], conv.attrs)
         return relax.op.add(self.builder_.emit(scaled), channel(shift))
 
@@ -229,22 +238,27 @@ def static_type(expr: Any) -> tuple[tuple[int, ...] | None, str]:
     return tuple(int(n) for n in shape), str(kind.dtype)
 
 
-_COARSE = ("int8", "bfloat16", "float16")
-"""Those that are rounded to, the coarsest first."""
+_QUANTISED_FROM = ("float32", "int32")
 
 
 def coarsest_dtype(mod: Any) -> str:
     """Return the dtype with the fewest digits that a Relax module rounds to: int8, say."""
-    found = {"float32"}
+    found = set()
 
     def visit(node: Any) -> None:
-        if isinstance(node, relax.Call):
-            found.add(static_type(node)[1].removeprefix("u"))
+        if not isinstance(node, relax.Call):
+            return
+        dtype = static_type(node)[1]
+        if dtype in ("bfloat16", "float16"):
+            found.add(dtype)
+        is_rounded = is_call(node, "relax.astype") and dtype in ("int8", "uint8")
+        if is_rounded and static_type(node.args[0])[1] in _QUANTISED_FROM:
+            found.add("int8")
 
     for function in mod.functions.values():
         if isinstance(function, relax.Function):
             relax.analysis.post_order_visit(function.body, visit)
-    return next((dtype for dtype in _COARSE if dtype in found), "float32")
+    return next((d for d in ("int8", "bfloat16", "float16") if d in found), "float32")
 
 
 def is_call(expr: Any, name: str) -> bool:

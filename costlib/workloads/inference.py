@@ -10,6 +10,7 @@ from costlib.hardware import Hardware
 from costlib.tvm_compat import relax, tirx, tvm
 from costlib.tvm_compat.rewriting import without_argument_names
 from costlib.workloads.behind_products import moved_behind_products
+from costlib.workloads.half_precision import check_half, with_half_products
 from costlib.workloads.importers.primitive import with_root
 from costlib.workloads.interface import with_interface
 from costlib.workloads.joined import joined_products
@@ -45,7 +46,8 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
     Raises
     ------
     TargetError
-        This TVM cannot build for the hardware.
+        This TVM cannot build for the hardware, or the hardware cannot compute in the network's
+        type.
     UnsupportedModelError
         TVM has no program for an operator.
     """
@@ -64,6 +66,8 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
         transform.AttachAttrLayoutFreeBuffers(),
     ]
     hardware = hardware or Hardware.local()
+    if network.dtype is not None:
+        check_half(network.dtype, hardware.target)
     with hardware.tvm_target(), tvm.transform.PassContext(opt_level=3):
         try:
             plain = decomposed(network.mod)
@@ -72,6 +76,8 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
                     plain = rewrite(_cleaned(plain))
             if network.weights is not None:
                 plain = with_small_weights(_cleaned(plain), network.weights)
+            if network.dtype is not None:
+                plain = with_half_products(_cleaned(plain), network.dtype)
             plain = with_packed_products(_cleaned(plain), hardware.target)
             prepared = _without_noise(tvm.transform.Sequential(passes)(plain))
         except (CostlibError, MemoryError):

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from costlib.workloads.folding import coarsest_dtype
+from costlib.workloads.half_precision import HalfFormat
 from costlib.workloads.signature import Signature, TensorSpec, flat_signature
 from costlib.workloads.small_weights import WeightFormat
 
@@ -88,6 +89,8 @@ class Network:
     weights
         In how many bits the weights of its products are kept once it is prepared; as they are by
         default.
+    dtype
+        What its products multiply once it is prepared; what they do by default.
     """
 
     name: str
@@ -98,11 +101,17 @@ class Network:
     state: tuple[np.ndarray, ...] = field(default=(), repr=False, compare=False)
     examples: tuple[np.ndarray, ...] = field(default=(), repr=False, compare=False)
     weights: WeightFormat | None = None
+    dtype: HalfFormat | None = None
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether it is to be rounded once it is prepared, which its original is not."""
+        return self.weights is not None or self.dtype is not None
 
     @cached_property
     def precision(self) -> str:
         """The dtype with the fewest digits that it computes in, whatever it takes and returns."""
-        return coarsest_dtype(self.mod)
+        return self.dtype or coarsest_dtype(self.mod)
 
     @cached_property
     def interface(self) -> Signature:

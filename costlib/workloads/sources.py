@@ -48,8 +48,9 @@ def load_network(
           or a Relax module as TVMScript (``.py``) or TVM JSON (``.json``);
         - any of these with ``+nhwc`` appended, the same with channels last, or with ``+nchw8c``,
           in blocks of 8 channels; these with ``+winograd``, see
-          :mod:`costlib.workloads.winograd`; or with ``+int8`` or ``+int4``, weights in so many
-          bits, see :mod:`costlib.workloads.small_weights`;
+          :mod:`costlib.workloads.winograd`; with ``+int8`` or ``+int4``, weights in so many
+          bits, see :mod:`costlib.workloads.small_weights`; or with ``+bf16`` or ``+f16``, products
+          in these types, see :mod:`costlib.workloads.half_precision`;
         - a Relax ``IRModule``, an ``onnx.ModelProto``, a ``torch.export.ExportedProgram``, a
           ``torch.nn.Module`` (which needs ``inputs`` or ``example_inputs``), or a
           :class:`Network`, which is returned as it is.

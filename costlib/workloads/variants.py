@@ -1,18 +1,28 @@
-"""Variants of a network by what is appended to its name: layouts, Winograd, small weights."""
+"""Variants of a network by what is appended to its name: layouts, Winograd, types, few bits."""
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import replace
 from typing import get_args
 
-from costlib.workloads.layout import decomposed, in_layout
+from costlib.errors import InputError
+from costlib.workloads.half_precision import SHORT, HalfFormat, with_rounded_products
+from costlib.workloads.layout import (
+    CHANNELS_LAST,
+    converted,
+    decomposed,
+    has_channels_first,
+    in_layout,
+)
 from costlib.workloads.network import Network
 from costlib.workloads.small_weights import WeightFormat, with_rounded_weights
 from costlib.workloads.winograd import WINOGRAD
 
 _FORMATS: tuple[WeightFormat, ...] = get_args(WeightFormat)
-SUFFIX = re.compile(rf"\+(nhwc|nchw[1-9]\d*c|{WINOGRAD}|{'|'.join(_FORMATS)})$")
+_OTHERS = "|".join([*_FORMATS, *SHORT.values()])
+SUFFIX = re.compile(rf"\+(nhwc|nchw[1-9]\d*c|{WINOGRAD}|{_OTHERS})$")
 """What may be appended to a network's name."""
 
 
@@ -27,19 +37,57 @@ def varied(network: Network, suffix: str) -> Network:
     for weights in _FORMATS:
         if suffix == weights:
             return with_weights(network, weights)
+    for dtype, short in SHORT.items():
+        if suffix == short:
+            return with_dtype(network, dtype)
     return in_layout(network, suffix)
 
 
 def with_weights(network: Network, weights: WeightFormat | None) -> Network:
-    """Return a network that keeps the weights of its products in so many bits."""
+    """Return a network that keeps the weights of its products in so many bits.
+
+    Raises
+    ------
+    InputError
+        It multiplies in 16 bits; weights of few bits are multiplied in float32.
+    """
     if weights in (None, network.weights):
         return network
+    if network.dtype is not None:
+        raise InputError(
+            f"{network.name}: products with weights in {weights} are in float32; "
+            f"choose one of {weights} and {network.dtype}"
+        )
     return replace(network, name=f"{network.name}+{weights}", weights=weights)
 
 
-def in_float(network: Network) -> Network:
-    """Return a network as it is in float32, its weights rounded to what they are kept in."""
-    if network.weights is None:
+def with_dtype(network: Network, dtype: HalfFormat | None) -> Network:
+    """Return a network that multiplies in 16 bits; its convolutions have their channels last.
+
+    Raises
+    ------
+    InputError
+        Its weights are kept in few bits, which are multiplied in float32.
+    """
+    if dtype in (None, network.dtype):
         return network
-    mod = with_rounded_weights(decomposed(network.mod), network.weights)
-    return replace(network, mod=mod, weights=None)
+    if network.weights is not None:
+        raise InputError(
+            f"{network.name}: products with weights in {network.weights} are in float32; "
+            f"choose one of {network.weights} and {dtype}"
+        )
+    mod = network.mod
+    if has_channels_first(mod):
+        with contextlib.suppress(Exception):  # Whatever TVM has against it, it runs as it is.
+            mod = converted(mod, CHANNELS_LAST)
+    return replace(network, name=f"{network.name}+{SHORT[dtype]}", mod=mod, dtype=dtype)
+
+
+def in_float(network: Network) -> Network:
+    """Return a network as it is in float32, with what is multiplied rounded as it will be."""
+    mod = decomposed(network.mod) if network.is_rounded else network.mod
+    if network.weights is not None:
+        mod = with_rounded_weights(mod, network.weights)
+    if network.dtype is not None:
+        mod = with_rounded_products(mod, network.dtype)
+    return replace(network, mod=mod, weights=None, dtype=None)

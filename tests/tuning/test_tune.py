@@ -213,7 +213,7 @@ def test_weights_in_few_bits_are_held_against_rounded_ones(
     )
     (network,) = result.networks
     assert network.network == "dense 1 64 128 bias=1+int4"
-    assert network.original == "the network with rounded weights"
+    assert network.original == "the rounded network in float32"
     assert network.rounding_error is not None
     assert 0 <= network.max_abs_error < 1e-2 * network.rounding_error
     library = CompiledNetwork.load(network.library)

@@ -69,6 +69,19 @@ ENGINES = {
         ),
         Engine("onnxruntime", "ONNX Runtime", "onnx", load_in_onnx_runtime, "onnxruntime"),
         Engine("openvino", "OpenVINO", "onnx", load_in_openvino, "openvino"),
+        Engine(
+            "torch-bf16",
+            "PyTorch, bfloat16",
+            "program",
+            partial(load_in_pytorch, compiled=None, in_bfloat16=True),
+        ),
+        Engine(
+            "openvino-bf16",
+            "OpenVINO, bfloat16",
+            "onnx",
+            partial(load_in_openvino, precision="bf16"),
+            "openvino",
+        ),
     )
 }
 """Those that a network may be run against, by their names."""

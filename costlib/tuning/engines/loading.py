@@ -1,4 +1,4 @@
-"""How each engine loads a network, at float32 and with so many threads.
+"""How each engine loads a network, at float32 unless told otherwise, and with so many threads.
 
 Called in the engine's own process. What is loaded is called once, and its outputs are kept.
 """
@@ -23,9 +23,17 @@ PASSIVE = {"OMP_WAIT_POLICY": "passive"}
 
 
 def load_in_pytorch(
-    folder: Path, inputs: Sequence[np.ndarray], threads: int, compiled: str | None
+    folder: Path,
+    inputs: Sequence[np.ndarray],
+    threads: int,
+    compiled: str | None,
+    *,
+    in_bfloat16: bool = False,
 ) -> tuple[Call, list[np.ndarray]]:
-    """Load a program into PyTorch, compiled in this mode unless it is ``None``."""
+    """Load a program into PyTorch, compiled in this mode unless it is ``None``.
+
+    In bfloat16 it is called under autocast.
+    """
     import torch
     from torch.utils import _pytree as pytree
 
@@ -40,7 +48,12 @@ def load_in_pytorch(
     module = torch.export.load(folder / PROGRAM).module()
     if compiled is not None:
         module = torch.compile(module, mode=compiled or None)
-    call = TorchReference(module, signature).timed(inputs)
+    plain = TorchReference(module, signature).timed(inputs)
+
+    def call() -> Any:
+        with torch.autocast("cpu", torch.bfloat16, enabled=in_bfloat16):
+            return plain()
+
     leaves = pytree.tree_leaves(call())
     return call, [to_numpy(one).copy() for one in leaves if isinstance(one, torch.Tensor)]
 
@@ -69,15 +82,15 @@ def load_in_onnx_runtime(
 
 
 def load_in_openvino(
-    folder: Path, inputs: Sequence[np.ndarray], threads: int
+    folder: Path, inputs: Sequence[np.ndarray], threads: int, precision: str = "f32"
 ) -> tuple[Call, list[np.ndarray]]:
-    """Load an ONNX model into OpenVINO."""
+    """Load an ONNX model into OpenVINO, which computes in this type."""
     import openvino
 
     settings = {
         "PERFORMANCE_HINT": "LATENCY",
         "INFERENCE_NUM_THREADS": threads,
-        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_PRECISION_HINT": precision,
     }
     model = openvino.Core().compile_model(folder / MODEL, "CPU", settings)
     request = model.create_infer_request()
