@@ -254,10 +254,11 @@ class Hardware(FrozenStrict):
         """
         from costlib.tvm_compat import tvm
         from costlib.tvm_compat.cuda import why_no_runtime
+        from costlib.tvm_compat.cuda_driver import driver_problem
 
         device = tvm.cuda(0)
         if not device.exist:
-            reason = why_no_runtime() or "the driver lists none"
+            reason = driver_problem() or why_no_runtime() or "TVM finds none"
             raise TargetError(
                 f"no CUDA device here; measuring needs one ({reason}); "
                 "for sketches, features and builds name an architecture: cuda:sm_80"

@@ -4,16 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from costlib.errors import EnvironmentMismatchError
-from costlib.tvm_compat.cuda import find_compiler
+from costlib.tvm_compat.cuda import has_compiler
 
-
-def _is_installed() -> bool:
-    try:
-        find_compiler()
-    except EnvironmentMismatchError:
-        return False
-    return True
-
-
-needs_cuda_compiler = pytest.mark.skipif(not _is_installed(), reason="no CUDA compiler installed")
+needs_cuda_compiler = pytest.mark.skipif(not has_compiler(), reason="no CUDA compiler installed")

@@ -10,19 +10,22 @@ from costlib.cli.options import Cores, Mcpu, Target, chosen_hardware
 from costlib.cli.output import Json, print_json, print_result, print_table
 
 
-def doctor(as_json: Json = False) -> None:
+def doctor(target: Target = "cpu", as_json: Json = False) -> None:
     """Say whether this machine is fit to tune on, and what to do about it.
 
     Example: `costlib doctor`
-    """
-    from costlib.measure.doctor import examine
 
-    findings = list(examine())
+    Example: `costlib doctor --target aarch64`
+    """
+    from costlib.measure.doctor import examine, examine_target
+
+    findings = list(examine() if target == "cpu" else examine_target(target))
     if as_json:
         print_json([finding._asdict() for finding in findings])
     else:
         rows = [(f.check, f.value, f.advice or "fine") for f in findings]
-        print_table("this machine", ["check", "found", "advice"], rows)
+        what = "this machine" if target == "cpu" else f"this machine, for {target}"
+        print_table(what, ["check", "found", "advice"], rows)
     if any(finding.fatal for finding in findings):
         raise typer.Exit(1)
 

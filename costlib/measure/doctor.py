@@ -13,7 +13,8 @@ import numpy as np
 import psutil
 
 from costlib.errors import CostlibError, EnvironmentMismatchError
-from costlib.hardware import Hardware
+from costlib.hardware import Hardware, find_hardware
+from costlib.measure import doctor_devices
 from costlib.measure.client import MeasureServer
 from costlib.measure.config import CanaryJob
 from costlib.tvm_compat.versions import check_versions
@@ -48,6 +49,25 @@ class Finding(NamedTuple):
     value: str
     advice: str = ""
     fatal: bool = False
+
+
+def examine_target(target: str) -> Iterator[Finding]:
+    """Look at what building for a kind of device takes here, and at the device if it is here.
+
+    Parameters
+    ----------
+    target
+        As :func:`costlib.hardware.find_hardware` takes it: ``"cuda"``, ``"aarch64+dotprod"``.
+
+    Raises
+    ------
+    TargetError
+        There is no such hardware.
+    """
+    yield _tvm()
+    hardware = Hardware.cuda("sm_90") if target == "cuda" else find_hardware(target)
+    found = doctor_devices.findings(hardware, on_device=target == "cuda")
+    yield from (Finding(*words) for words in found)
 
 
 def examine() -> Iterator[Finding]:

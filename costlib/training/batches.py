@@ -187,12 +187,28 @@ def _labelled(
 
 
 def chosen_hardware(dataset: Dataset, chosen: Chosen) -> dict[str, Hardware]:
-    """Return those hardwares of a dataset, all if ``None``, by their ids."""
+    """Return those hardwares of a dataset by their ids; if ``None``, all that are real.
+
+    Raises
+    ------
+    UnknownNameError
+        The dataset has no such hardware.
+    DatasetError
+        None is named, and all are simulated.
+    """
     known = dataset.hardware()
     for hardware_id in chosen or ():
         if hardware_id not in known:
             raise UnknownNameError("hardware", hardware_id, known)
-    return {i: h for i, h in known.items() if chosen is None or i in chosen}
+    if chosen is not None:
+        return {i: h for i, h in known.items() if i in chosen}
+    real = {i: h for i, h in known.items() if not h.is_simulated}
+    if known and not real:
+        raise DatasetError(
+            f"{dataset.path} holds made-up latencies of {min(known)} alone; measure on a real "
+            "device, or name that hardware if this is what you want"
+        )
+    return real
 
 
 def among(rows: pl.LazyFrame, column: str, chosen: Chosen) -> pl.LazyFrame:

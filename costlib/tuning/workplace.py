@@ -8,6 +8,7 @@ from costlib.canary_times import CanaryTimes
 from costlib.errors import InputError
 from costlib.hardware import Hardware
 from costlib.measure.config import MeasureConfig
+from costlib.measure.device_here import check_device
 from costlib.measure.measurer import Devices, Measurer
 from costlib.testing.simulated_measurer import SimulatedMeasurer
 from costlib.tuning.compiling import Compiler
@@ -43,6 +44,8 @@ def tuned_for(hardware: Hardware | None, fleet: Fleet | None, config: TuneConfig
     InputError
         It is simulated, and made-up latencies would spoil what the run is to do, or be no use for
         it.
+    MeasureError
+        It is to be measured on, and is not here.
     """
     hardware = hardware or (fleet.only_hardware() if fleet else Hardware.local())
     if hardware.is_simulated:
@@ -52,4 +55,6 @@ def tuned_for(hardware: Hardware | None, fleet: Fleet | None, config: TuneConfig
             raise InputError("a memory keeps real latencies; leave out --simulate or --memory")
         if config.against:
             raise InputError("nothing is timed on a simulated device; leave out --against")
+    elif fleet is None:
+        check_device(hardware, config.measure)
     return hardware

@@ -8,6 +8,7 @@ particular TVM release lives in this package and nowhere else:
 - :mod:`~costlib.tvm_compat.fast_start`: start-up in seconds instead of minutes;
 - :mod:`~costlib.tvm_compat.vector_math`: exponentials that compile to vector instructions;
 - :mod:`~costlib.tvm_compat.nan_math`: maxima that keep a NaN;
+- :mod:`~costlib.tvm_compat.typed_pointers`: programs for tensor cores that compile;
 - :mod:`~costlib.tvm_compat.quiet`: warnings that nobody can act on, kept off the terminal;
 - :mod:`~costlib.tvm_compat.api`: the names outside TVM's documented interface that we call;
 - :mod:`~costlib.tvm_compat.nodes`: the nodes of its IR that we look at.
@@ -24,9 +25,10 @@ tvm = start()
 from tvm import relax, te, tirx, topi  # noqa: E402
 from tvm.s_tir import meta_schedule as ms  # noqa: E402
 
-from costlib.tvm_compat import nan_math, vector_math  # noqa: E402
+from costlib.tvm_compat import nan_math, typed_pointers, vector_math  # noqa: E402
 
 vector_math.install()
 nan_math.install()
+typed_pointers.install()
 
 __all__ = ["load_intrinsics", "ms", "quick_parsing", "relax", "te", "tirx", "topi", "tvm"]

@@ -11,6 +11,7 @@ import ctypes
 import importlib.util
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,15 @@ def find_compiler() -> str:
     if _MODE not in os.environ:
         os.environ[_MODE] = _installed_compiler()
     return os.environ[_MODE]
+
+
+def has_compiler() -> bool:
+    """Whether a CUDA compiler is installed."""
+    try:
+        find_compiler()
+    except EnvironmentMismatchError:
+        return False
+    return True
 
 
 def _installed_compiler() -> str:
@@ -82,7 +92,7 @@ def why_no_runtime() -> str | None:
 
     if tvm.get_global_func("device_api.cuda", allow_missing=True) is not None:
         return None
-    library = Path(tvm.__path__[0]) / "lib" / "libtvm_runtime_cuda.so"
+    library = runtime_library()
     try:
         ctypes.CDLL(str(library))
     except OSError as error:
@@ -90,8 +100,15 @@ def why_no_runtime() -> str | None:
     return f"{library} does not register itself"
 
 
+def runtime_library() -> Path:
+    """Return where TVM's CUDA runtime lies, if it has one."""
+    from costlib.tvm_compat import tvm
+
+    return Path(tvm.__path__[0]) / "lib" / "libtvm_runtime_cuda.so"
+
+
 def check_compiles(library: Any, target: Any) -> None:
-    """Compile the CUDA source that a built module holds, if TVM has not done so.
+    """Compile the CUDA source that a built module and its parts hold, if TVM has not done so.
 
     Raises
     ------
@@ -104,10 +121,16 @@ def check_compiles(library: Any, target: Any) -> None:
         return
     compiler = find_compiler()
     with target:
-        for module in library.imports:
+        for module in _modules(library):
             if module.kind == "cuda":
                 tvm.support.nvcc.compile_cuda(
                     module.inspect_source("cuda"),
                     target_format=_OUTPUT_FORMAT[compiler],
                     compiler=compiler,
                 )
+
+
+def _modules(library: Any) -> Iterator[Any]:
+    for module in library.imports:
+        yield module
+        yield from _modules(module)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from costlib.tvm_compat import relax, tvm
-from costlib.tvm_compat.cuda import find_compiler
+from costlib.tvm_compat.cuda import check_compiles, find_compiler, has_compiler, why_no_runtime
 from costlib.tvm_compat.direct_calls import Direct, with_direct_calls
 from costlib.tvm_compat.straight_line import tensor_bytes
 
@@ -23,7 +23,9 @@ def compile_network(
     """Compile a prepared Relax module, with the best programs of a database.
 
     Weights whose layout a program changes are rewritten once, now. On a GPU, what has no program
-    in the database gets one of TVM's default schedules: without one it does not run there.
+    in the database gets one of TVM's default schedules: without one it does not run there. Where
+    TVM has no CUDA runtime the code stays source, which is compiled where it is loaded, and here
+    only to see that it can be, if there is a compiler.
 
     Parameters
     ----------
@@ -39,7 +41,8 @@ def compile_network(
     module
         What ``relax.VirtualMachine`` takes and ``export_library`` writes.
     """
-    if target.kind.name == "cuda":
+    is_cuda = target.kind.name == "cuda"
+    if is_cuda and why_no_runtime() is None:
         find_compiler()
     with target, tvm.transform.PassContext(opt_level=3):
         if database is not None:
@@ -55,7 +58,10 @@ def compile_network(
             pipeline = _with_direct_calls(target, on_direct)
         else:
             prepared, pipeline = scheduled_by_default(prepared, target), "default"
-        return tvm.compile(prepared, target=target, relax_pipeline=pipeline)
+        compiled = tvm.compile(prepared, target=target, relax_pipeline=pipeline)
+    if is_cuda and has_compiler():
+        check_compiles(compiled.mod, target)
+    return compiled
 
 
 def scheduled_by_default(mod: Any, target: Any) -> Any:
