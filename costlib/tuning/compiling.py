@@ -16,7 +16,7 @@ from costlib.tuning.comparison import compare
 from costlib.tuning.compiled import CompiledNetwork
 from costlib.tuning.database import only
 from costlib.tuning.networks import NetworkSet
-from costlib.tuning.originals import Original, faults_of
+from costlib.tuning.originals import Arrays, Original, call_library, faults_of
 from costlib.tuning.profile import forget_profile, note_profile
 from costlib.tuning.ranges import RangeResult, check_shapes, compared_shapes, range_result
 from costlib.tuning.result import NetworkResult
@@ -24,6 +24,7 @@ from costlib.tvm_compat.direct_calls import MAIN
 from costlib.workloads import prepare_network
 from costlib.workloads.interface import with_shapes
 from costlib.workloads.ranges.ranged import RangedNetwork
+from costlib.workloads.ranges.table import Point
 from costlib.workloads.task import Task
 from costlib.workloads.variants import in_float
 
@@ -97,14 +98,16 @@ class Compiler:
                 )
         for first, found in self.networks.ranges:
             self._report(f"comparing {found.name} between its points")
-            compared = compared_shapes(
-                found,
-                {
-                    point.sizes: (self._originals[first + number].library, MAIN)
-                    for number, point in enumerate(found.table.points)
-                },
-                self._measurer,
-            )
+            points = found.table.points
+            libraries = {
+                point.sizes: self._originals[number].library
+                for number, point in enumerate(points, start=first)
+            }
+
+            def untuned(point: Point, arrays: Arrays, places: Any = libraries) -> Arrays:
+                return call_library(places[point.sizes], arrays, self._measurer)[0]
+
+            compared = compared_shapes(found, untuned)
             if not allow_different:
                 check_shapes(found, compared)
             self._differ_untuned |= {found.name for one in compared if one.fault}
@@ -222,8 +225,11 @@ class Compiler:
         module = with_shapes(self.networks.prepared[first:last], found.table)
         CompiledNetwork.build(module, self._hardware, database).save(library)
         self._report(f"comparing {found.name} between its points")
-        places = {point.sizes: (library, point.function) for point in found.table.points}
-        compared = compared_shapes(found, places, self._measurer)
+
+        def tuned(point: Point, arrays: Arrays) -> Arrays:
+            return call_library(library, arrays, self._measurer, point.function)[0]
+
+        compared = compared_shapes(found, tuned)
         if found.name not in self._differ_untuned:
             check_shapes(found, compared)
         return range_result(found, library, {one.network: one for one in results}, compared)
