@@ -142,6 +142,7 @@ class Compiler:
         """
         results: list[NetworkResult] = []
         wrong: set[str] = set()
+        built: set[Path] = set()
         forget_profile(out)
         self._report("choosing between the versions")
         self.networks = self.networks.mixed(latency_s, self._hardware)
@@ -149,18 +150,20 @@ class Compiler:
             given = self.networks.given(number)
             network, original = self.networks.networks[number], self._originals[given]
             library, function = self._place(given, out)
-            self._report(f"compiling {network.name}")
-            self._build(number, database, library)
+            if library not in built:
+                self._report(f"compiling {self._title(given)}")
+                self._build(number, database, library)
+                built.add(library)
             self._report(f"comparing {network.name}")
-            outputs, tuned_s = original.compare(library, self._measurer)
+            outputs, tuned_s = original.compare(library, self._measurer, function)
             if faults_of(outputs) and not original.faults:
-                blamed = self._blamed(number, database, library, original)
+                blamed = self._blamed(number, database, original)
                 for task in blamed:
                     _log.warning("%s computes something else once tuned; it is left", task.title)
                 wrong |= {task.workload_id for task in blamed}
                 kept = [t for t in self.networks.tasks if t.workload_id not in wrong]
                 self._build(number, only(database, kept), library)
-                outputs, tuned_s = original.compare(library, self._measurer)
+                outputs, tuned_s = original.compare(library, self._measurer, function)
                 if faults := faults_of(outputs):
                     raise DifferentNetworkError(
                         f"{network.name} computes something else than {original.name}: "
@@ -175,20 +178,11 @@ class Compiler:
                 tuned_s,
                 self._against,
                 self._report,
+                function,
             )
-            fields = figures.model_dump()
-            if (found := self.networks.range_of(given)) is not None:
-                library = out / library_name(found.name, self.networks.file_count)
-            results.append(
-                NetworkResult(
-                    network=network.name, library=str(library), function=function, **fields
-                )
-            )
-        kept = [t for t in self.networks.tasks if t.workload_id not in wrong]
-        self.ranges = [
-            self._ranged(first, found, only(database, kept), out, results)
-            for first, found in self.networks.ranges
-        ]
+            place = {"network": network.name, "library": str(library), "function": function}
+            results.append(NetworkResult(**place, **figures.model_dump()))
+        self.ranges = [self._ranged(found, out, results) for _, found in self.networks.ranges]
         fast = [one for one in results if one.latency_after_s < SLOW_SECS]
         if self._measurer.devices is None and fast:
             self._report("noting where the time goes")
@@ -197,33 +191,32 @@ class Compiler:
             note_profile(out, fast, self._measurer, known_s)
         return results, wrong
 
-    def _place(self, given: int, out: Path) -> tuple[Path, str]:
-        """Return where a network is compiled to, and which function it is where it ends up.
+    def _title(self, number: int) -> str:
+        found = self.networks.range_of(number)
+        return self.networks.networks[number].name if found is None else found.name
 
-        A point of a range is compiled by itself to be compared, and then with the others.
-        """
-        network = self.networks.networks[given]
-        if (found := self.networks.range_of(given)) is None:
-            return out / library_name(network.name, self.networks.file_count), MAIN
-        place = found.networks.index(network)
-        return self._measurer.server.folder / f"point-{given}.so", found.table.points[
-            place
-        ].function
+    def _place(self, number: int, out: Path) -> tuple[Path, str]:
+        """Return the file that a network is compiled to, and which function of it that is."""
+        library = out / library_name(self._title(number), self.networks.file_count)
+        if (found := self.networks.range_of(number)) is None:
+            return library, MAIN
+        place = found.networks.index(self.networks.networks[number])
+        return library, found.table.points[place].function
+
+    def _build(self, number: int, database: Any, library: Path) -> None:
+        """Compile a network; with all the others of its range, if it is a point of one."""
+        module = self.networks.prepared[number]
+        if (found := self.networks.range_of(number)) is not None:
+            first = self.networks.first_point(found)
+            points = self.networks.prepared[first : first + len(found.networks)]
+            module = with_shapes(points, found.table)
+        CompiledNetwork.build(module, self._hardware, database).save(library)
 
     def _ranged(
-        self,
-        first: int,
-        found: RangedNetwork,
-        database: Any,
-        out: Path,
-        results: Sequence[NetworkResult],
+        self, found: RangedNetwork, out: Path, results: Sequence[NetworkResult]
     ) -> RangeResult:
-        """Compile all points of a network to one file, and compare it at shapes between them."""
+        """Compare a network at shapes between its points; return what came of it."""
         library = out / library_name(found.name, self.networks.file_count)
-        self._report(f"compiling {found.name} for all shapes")
-        last = first + len(found.networks)
-        module = with_shapes(self.networks.prepared[first:last], found.table)
-        CompiledNetwork.build(module, self._hardware, database).save(library)
         self._report(f"comparing {found.name} between its points")
 
         def tuned(point: Point, arrays: Arrays) -> Arrays:
@@ -234,15 +227,14 @@ class Compiler:
             check_shapes(found, compared)
         return range_result(found, library, {one.network: one for one in results}, compared)
 
-    def _build(self, number: int, database: Any, library: Path) -> None:
-        prepared = self.networks.prepared[number]
-        CompiledNetwork.build(prepared, self._hardware, database).save(library)
-
-    def _blamed(self, number: int, database: Any, library: Path, original: Original) -> list[Task]:
+    def _blamed(self, number: int, database: Any, original: Original) -> list[Task]:
         """Return the tasks whose programs make a network compute something else, by halving."""
+        prepared = self.networks.prepared[number]
+        library = self._measurer.server.folder / "blamed.so"
 
         def among(tasks: Sequence[Task]) -> list[Task]:
-            self._build(number, only(database, tasks), library)
+            some = only(database, tasks)
+            CompiledNetwork.build(prepared, self._hardware, some).save(library)
             if not faults_of(original.compare(library, self._measurer)[0]):
                 return []
             if len(tasks) == 1:

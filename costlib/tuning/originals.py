@@ -13,6 +13,7 @@ from costlib.errors import MeasureError
 from costlib.measure.config import NetworkJob
 from costlib.measure.measurer import Measurer
 from costlib.scratch import ScratchFolder
+from costlib.tvm_compat.direct_calls import MAIN
 from costlib.workloads.agreement import Expectation, OutputAgreement, telling_inputs
 from costlib.workloads.network import Network
 
@@ -107,8 +108,10 @@ class Original:
         if self._network.reference is not None:
             self.rounding_error = max(errors)
 
-    def compare(self, library: Path, measurer: Measurer) -> tuple[list[OutputAgreement], float]:
-        """Run a library and compare what it returns with what the original does.
+    def compare(
+        self, library: Path, measurer: Measurer, function: str = MAIN
+    ) -> tuple[list[OutputAgreement], float]:
+        """Run a function of a library and compare what it returns with what the original does.
 
         Returns
         -------
@@ -120,7 +123,7 @@ class Original:
         latency_s = math.inf
         for trial in self._trials:
             arrays = [*trial.inputs, *self._network.state]
-            outputs, call_s = call_library(library, arrays, measurer)
+            outputs, call_s = call_library(library, arrays, measurer, function)
             latency_s = min(latency_s, call_s)
             found = trial.compare(self._specs, outputs)
             if faults_of(found):
@@ -135,7 +138,7 @@ def faults_of(outputs: Sequence[OutputAgreement]) -> list[str]:
 
 
 def call_library(
-    library: Path, arrays: Arrays, measurer: Measurer, function: str = "main"
+    library: Path, arrays: Arrays, measurer: Measurer, function: str = MAIN
 ) -> tuple[list[np.ndarray], float]:
     """Call a compiled network in a process of its own; return its outputs and a call's seconds."""
     with ScratchFolder() as folder:
