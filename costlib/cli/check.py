@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from costlib.cli.options import Cores, Mcpu, chosen_hardware
+from costlib.cli.options import Cores, Dim, Mcpu, chosen_hardware
 from costlib.cli.output import Json, print_json, print_table
 from costlib.errors import CostlibError
 
@@ -17,6 +17,7 @@ EXIT_CODES = {"right": 0, "different": 1, "unsupported": 2}
 
 def check(
     source: Annotated[str, typer.Argument(help="A network, operator (quoted) or file.")],
+    dim: Dim = None,
     mcpu: Mcpu = None,
     cores: Cores = None,
     as_json: Json = False,
@@ -30,13 +31,16 @@ def check(
     Example: `costlib check model.onnx`
     """
     from costlib.cli.child import in_child
+    from costlib.workloads.ranges.dimension import parse_dims
+
+    dims = parse_dims(dim or [])
 
     def work() -> str:
         from costlib.tuning.check import Check
         from costlib.tuning.check import check as run
 
         try:
-            found = run(source, hardware=chosen_hardware("cpu", mcpu, cores))
+            found = run(source, hardware=chosen_hardware("cpu", mcpu, cores), dim=dims)
         except CostlibError as error:
             found = Check(network=source, status="unsupported", reason=str(error))
         return found.model_dump_json()
@@ -62,6 +66,7 @@ def _unsupported(source: str, reason: str) -> dict[str, Any]:
         "unsupported_operators": [],
         "tasks": [],
         "rounding_error": None,
+        "shapes": [],
     }
 
 
@@ -78,6 +83,16 @@ def _print(found: dict[str, Any]) -> None:
         ]
         columns = ["output", "type", ">largest difference", ""]
         print_table(f"{found['network']}, with {found['inputs']}", columns, rows)
+    if found["shapes"]:
+        shapes = [
+            (
+                _text(one["sizes"]),
+                _text(one["served_by"]),
+                "-" if one["max_abs_error"] is None else f"{one['max_abs_error']:.2e}",
+            )
+            for one in found["shapes"]
+        ]
+        print_table("shapes", ["shape", "computed by that of", ">largest difference"], shapes)
     count = len(found["tasks"])
     line = f"{found['network']}: {found['status']}"
     if found["status"] == "right":
@@ -87,3 +102,7 @@ def _print(found: dict[str, Any]) -> None:
             typer.echo(f"rounding changes outputs by up to {error:.2e}")
     else:
         typer.echo(f"{line}: {found['reason']}")
+
+
+def _text(sizes: dict[str, int]) -> str:
+    return ", ".join(f"{name}={extent}" for name, extent in sizes.items())

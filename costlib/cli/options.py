@@ -36,6 +36,10 @@ Cores = Annotated[
     int | None,
     typer.Option(help="Cores that a program may use; all by default.", show_default=False, min=1),
 ]
+Dim = Annotated[
+    list[str] | None,
+    typer.Option("--dim", help="A range of a dimension, `sequence=16:128`; once for each."),
+]
 TrackerAddress = Annotated[
     str | None,
     typer.Option(

@@ -9,6 +9,7 @@ import typer
 
 from costlib.cli.options import (
     Cores,
+    Dim,
     Events,
     Key,
     Mcpu,
@@ -72,10 +73,7 @@ def tune(
     weights: Annotated[
         str | None, typer.Option(help="Keep the weights of products in `int8` or `int4`.")
     ] = None,
-    dim: Annotated[
-        list[str] | None,
-        typer.Option(help="A range of a dimension, `sequence=16:128`; once for each."),
-    ] = None,
+    dim: Dim = None,
     dtype: Annotated[
         str | None,
         typer.Option(help="Multiply in `bfloat16` or `float16`, with sums in float32."),
@@ -283,9 +281,11 @@ def _hardware(
 
 
 def _print_range(found: RangeResult) -> None:
+    from costlib.tuning.ranges import sizes_text
+
     rows = [
         (
-            _sizes(point.sizes),
+            sizes_text(point.sizes),
             point.trials,
             milliseconds(point.latency_before_s),
             milliseconds(point.latency_after_s),
@@ -295,21 +295,15 @@ def _print_range(found: RangeResult) -> None:
     ]
     columns = ["tuned at", ">trials", ">before", ">after", ">PyTorch"]
     print_table(f"{found.network} in any shape", columns, rows)
-    between = [
-        f"along {', '.join(found.padded)}, the next larger of these computes what lies between"
-        * bool(found.padded),
-        f"along others each is tuned: {found.unpadded}" if found.unpadded else "",
-    ]
-    lines = [("between", line) for line in between if line]
+    lines = [("between", found.between)]
     lines += [
-        (f"{_sizes(one.sizes)} by {_sizes(one.served_by)}", f"off by {one.max_abs_error or 0:.2e}")
+        (
+            f"{sizes_text(one.sizes)} by {sizes_text(one.served_by)}",
+            f"off by {one.max_abs_error or 0:.2e}",
+        )
         for one in found.compared
     ]
     print_table("compared with PyTorch", ["", ""], [*lines, ("compiled network", found.library)])
-
-
-def _sizes(sizes: dict[str, int]) -> str:
-    return ", ".join(f"{name}={extent}" for name, extent in sizes.items())
 
 
 def _weights(name: str | None) -> WeightFormat | None:

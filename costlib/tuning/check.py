@@ -12,7 +12,9 @@ from costlib.frozen import Frozen
 from costlib.hardware import Hardware
 from costlib.processor import allow_tiles
 from costlib.tuning.compiled import CompiledNetwork
+from costlib.tuning.ranges import ShapeResult, compared_shapes
 from costlib.tvm_compat import tvm
+from costlib.tvm_compat.direct_calls import MAIN
 from costlib.workloads import InputSpec, Network, load_network, prepare_network
 from costlib.workloads.agreement import (
     MADE_UP,
@@ -22,6 +24,10 @@ from costlib.workloads.agreement import (
     telling_inputs,
 )
 from costlib.workloads.extraction import tasks_of
+from costlib.workloads.interface import with_shapes
+from costlib.workloads.ranges.dimension import Dims
+from costlib.workloads.ranges.ranged import RangedNetwork, ranged
+from costlib.workloads.ranges.table import Point
 from costlib.workloads.variants import in_float
 
 Status = Literal["right", "different", "unsupported"]
@@ -59,6 +65,8 @@ class Check(Frozen):
         Of a network that is rounded to fewer bits, the largest difference from its original on
         these inputs; ``max_abs_error`` is that from the network in float32 with its numbers
         rounded.
+    shapes
+        Of a network whose dimensions have ranges, the shapes that were compared.
     """
 
     network: str
@@ -70,6 +78,7 @@ class Check(Frozen):
     unsupported_operators: tuple[str, ...] = ()
     tasks: tuple[CheckedTask, ...] = ()
     rounding_error: float | None = None
+    shapes: tuple[ShapeResult, ...] = ()
 
 
 def check(
@@ -78,6 +87,7 @@ def check(
     *,
     example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     hardware: Hardware | None = None,
+    dim: Dims | None = None,
 ) -> Check:
     """Import a network, compile it untuned and compare it with the original.
 
@@ -87,6 +97,9 @@ def check(
         See :func:`costlib.workloads.load_network`.
     hardware
         What to compile for; this machine by default.
+    dim
+        Ranges of dimensions by their names; see :func:`costlib.tune`. Both ends and some shapes
+        between are compared.
 
     Raises
     ------
@@ -96,6 +109,8 @@ def check(
     hardware = hardware or Hardware.local()
     allow_tiles(hardware.target)
     try:
+        if (found := ranged(source, dim or {})) is not None:
+            return _check_ranged(found, hardware)
         network = load_network(source, inputs, example_inputs=example_inputs)
         prepared = prepare_network(network, hardware)
         machine = CompiledNetwork.build(prepared, hardware).machine
@@ -116,6 +131,33 @@ def check(
         for task in tasks_of(prepared, hardware.target)
     )
     return compared(network, machine, rounded).model_copy(update={"tasks": tasks})
+
+
+def _check_ranged(network: RangedNetwork, hardware: Hardware) -> Check:
+    """Compile all points of a network untuned, and compare it at several shapes."""
+    prepared = [prepare_network(point, hardware) for point in network.networks]
+    compiled = CompiledNetwork.build(with_shapes(prepared, network.table), hardware)
+    tasks = {task.workload_id: task for mod in prepared for task in tasks_of(mod, hardware.target)}
+
+    def call(point: Point, arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+        return run(compiled.machine, arrays, point.function)
+
+    shapes = compared_shapes(network, call)
+    worst = next((one for one in shapes if one.fault), shapes[0])
+    errors = [one.max_abs_error for one in shapes if one.max_abs_error is not None]
+    return Check(
+        network=network.name,
+        status="different" if worst.fault else "right",
+        reason=f"with {worst.shape}, {worst.fault}" if worst.fault else None,
+        max_abs_error=max(errors, default=None),
+        outputs=worst.outputs,
+        inputs=worst.shape,
+        shapes=shapes,
+        tasks=tuple(
+            CheckedTask(name=task.name, workload_id=task.workload_id, calls=task.weight)
+            for task in tasks.values()
+        ),
+    )
 
 
 def compared(network: Network, machine: Any, rounded: Any = None) -> Check:
@@ -163,8 +205,10 @@ def _largest_error(outputs: Sequence[OutputAgreement]) -> float | None:
     return largest_of(output.max_abs_error for output in outputs)
 
 
-def run(machine: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+def run(machine: Any, arrays: Sequence[np.ndarray], function: str = MAIN) -> list[np.ndarray]:
     """Call a loaded network with flat inputs and state; return flat outputs and state."""
-    outputs = machine["main"](*(tvm.runtime.tensor(np.array(array, order="C")) for array in arrays))
+    outputs = machine[function](
+        *(tvm.runtime.tensor(np.array(array, order="C")) for array in arrays)
+    )
     found = [outputs] if hasattr(outputs, "numpy") else list(outputs)
     return [output.numpy() for output in found]

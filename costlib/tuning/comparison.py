@@ -18,6 +18,7 @@ from costlib.tuning.engines.catalogue import ENGINES, PYTORCH
 from costlib.tuning.originals import Original
 from costlib.tuning.rivals import Rival, Rivals
 from costlib.tuning.turns import Contestant, take_turns
+from costlib.tvm_compat.direct_calls import MAIN
 from costlib.workloads import Network
 from costlib.workloads.agreement import OutputAgreement, largest_of
 
@@ -97,6 +98,7 @@ def compare(
     tuned_s: float,
     against: Sequence[str] = (),
     report: Callable[[str], None] = lambda stage: None,
+    function: str = MAIN,
 ) -> Comparison:
     """Time both libraries, PyTorch and other engines on the same inputs, in turns that agree.
 
@@ -118,6 +120,8 @@ def compare(
         Names of the engines that were asked for.
     report
         Told what is being done.
+    function
+        Which one of the tuned library the network is.
 
     Raises
     ------
@@ -129,9 +133,11 @@ def compare(
     with ScratchFolder() as folder, Rivals(network, original, threads, engines, report) as rivals:
         file = folder / "inputs"
         save_arrays(file, [*original.inputs, *network.state])
-        before = Contestant(partial(_run, measurer, original.library, file), is_yardstick=True)
+        before = Contestant(
+            partial(_run, measurer, original.library, MAIN, file), is_yardstick=True
+        )
         before.count(original.untuned_s)
-        after = Contestant(partial(_run, measurer, tuned, file))
+        after = Contestant(partial(_run, measurer, tuned, function, file))
         after.count(tuned_s)
         report(f"comparing {network.name} with {rivals.names}")
         take_turns([before, after, *rivals.settings], _FIRST_TURNS)
@@ -164,8 +170,9 @@ def _engine_result(rival: Rival) -> EngineResult:
     )
 
 
-def _run(measurer: Measurer, library: Path, inputs: Path, secs: float) -> float:
-    job = NetworkJob(path=str(library.resolve()), inputs=str(inputs), secs=secs)
+def _run(measurer: Measurer, library: Path, function: str, inputs: Path, secs: float) -> float:
+    path = str(library.resolve())
+    job = NetworkJob(path=path, function=function, inputs=str(inputs), secs=secs)
     outcome = measurer.run_job(job)
     if outcome.timing is None:
         raise MeasureError(f"the compiled network {library} does not run: {outcome.error}")

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from costlib.errors import DifferentNetworkError, InputError, MeasureError
+from costlib.errors import DifferentNetworkError
 from costlib.files import write_file
 from costlib.hardware import Hardware
 from costlib.measure.jobs import SLOW_SECS
@@ -17,10 +17,10 @@ from costlib.measure.measurer import Measurer
 from costlib.scratch import ScratchFolder
 from costlib.tuning.comparison import compare
 from costlib.tuning.database import only
-from costlib.tuning.in_network import fastest_library, place
+from costlib.tuning.in_network import fastest_version, place
 from costlib.tuning.library import NetworkLibrary
 from costlib.tuning.networks import NetworkSet
-from costlib.tuning.originals import Original, faults_of
+from costlib.tuning.originals import Arrays, Original, call_library, faults_of
 from costlib.tuning.profile import forget_profile, note_profile
 from costlib.tuning.ranges import RangeResult, check_shapes, compared_shapes, range_result
 from costlib.tuning.result import NetworkResult
@@ -29,6 +29,7 @@ from costlib.workloads import Network, prepare_network
 from costlib.workloads.agreement import OutputAgreement
 from costlib.workloads.interface import with_shapes
 from costlib.workloads.ranges.ranged import RangedNetwork
+from costlib.workloads.ranges.table import Point
 from costlib.workloads.task import Task
 from costlib.workloads.variants import in_float
 
@@ -36,10 +37,11 @@ _log = logging.getLogger(__name__)
 
 
 class Built(NamedTuple):
-    """A compiled network, and where its library was written."""
+    """A compiled network, where its library was written, and which function of it it is."""
 
     path: Path
     library: NetworkLibrary
+    function: str = MAIN
 
 
 class Compiler:
@@ -110,14 +112,16 @@ class Compiler:
                 )
         for first, found in self.networks.ranges:
             self._report(f"comparing {found.name} between its points")
-            compared = compared_shapes(
-                found,
-                {
-                    point.sizes: (self._originals[first + number].library, MAIN)
-                    for number, point in enumerate(found.table.points)
-                },
-                self._measurer,
-            )
+            points = found.table.points
+            libraries = {
+                point.sizes: self._originals[number].library
+                for number, point in enumerate(points, start=first)
+            }
+
+            def untuned(point: Point, arrays: Arrays, places: Any = libraries) -> Arrays:
+                return call_library(places[point.sizes], arrays, self._measurer)[0]
+
+            compared = compared_shapes(found, untuned)
             if not allow_different:
                 check_shapes(found, compared)
             self._differ_untuned |= {found.name for one in compared if one.fault}
@@ -157,6 +161,7 @@ class Compiler:
         """
         results: list[Any] = []
         wrong: set[str] = set()
+        files: dict[Path, Built] = {}
         forget_profile(out)
         self._report("choosing between the versions")
         self.networks = self.networks.mixed(latency_s, self._hardware)
@@ -164,18 +169,21 @@ class Compiler:
             number = self._fastest(close, database)
             given = self.networks.given(number)
             network, original = self.networks.networks[number], self._originals[given]
-            path, function = self._destination(given, out)
-            self._report(f"compiling {network.name}")
-            built = self._build(number, database, path)
+            path, function = self._place(given, out)
+            if path not in files:
+                self._report(f"compiling {self._title(given)}")
+                files[path] = self._build(number, database, path)
             self._report(f"comparing {network.name}")
+            built = files[path]._replace(function=function)
             outputs, tuned_s = self._compare(original, built)
             if faults_of(outputs) and not original.faults:
-                blamed = self._blamed(number, database, path, original)
+                blamed = self._blamed(number, database, original)
                 for task in blamed:
                     _log.warning("%s computes something else once tuned; it is left", task.title)
                 wrong |= {task.workload_id for task in blamed}
                 kept = [t for t in self.networks.tasks if t.workload_id not in wrong]
-                built = self._build(number, only(database, kept), path)
+                files[path] = self._build(number, only(database, kept), path)
+                built = files[path]._replace(function=function)
                 outputs, tuned_s = self._compare(original, built)
                 if faults := faults_of(outputs):
                     raise DifferentNetworkError(
@@ -183,32 +191,42 @@ class Compiler:
                         f"{'; '.join(faults)}"
                     )
             placed_s: dict[str, float] = {}
-            ranged = self.networks.range_of(given)
-            if ranged is None and tuned_s < SLOW_SECS and self._measurer.devices is None:
+            if tuned_s < SLOW_SECS:
                 kept = [t for t in self._called(number) if t.workload_id not in wrong]
-                placed = self._placed(number, database, kept, path, original)
-                if placed is not None:
-                    outputs, placed_s = placed
-            where = {"placed_s": placed_s, "library": str(built.path)}
-            if ranged is not None:
-                library = out / library_name(ranged.name, self.networks.file_count)
-                where |= {"library": str(library), "function": function}
-            results.append(self._result(network, original, built, outputs, tuned_s, where))
-        kept = [t for t in self.networks.tasks if t.workload_id not in wrong]
-        self.ranges = [
-            self._ranged(first, found, only(database, kept), out, results)
-            for first, found in self.networks.ranges
-        ]
+                outputs, placed_s = self._placed(number, database, kept, built, original, outputs)
+            results.append(self._result(network, original, built, outputs, tuned_s, placed_s))
+        self.ranges = [self._ranged(found, out, results) for _, found in self.networks.ranges]
         self._note_profile(out, results, latency_s)
         return results, wrong
 
+    def _title(self, number: int) -> str:
+        found = self.networks.range_of(number)
+        return self.networks.networks[number].name if found is None else found.name
+
+    def _place(self, number: int, out: Path) -> tuple[Path, str]:
+        """Return the file that a network is compiled to, and which function of it that is."""
+        path = out / library_name(self._title(number), self.networks.file_count)
+        if (found := self.networks.range_of(number)) is None:
+            return path, MAIN
+        point = found.table.points[found.networks.index(self.networks.networks[number])]
+        return path, point.function
+
     def _build(self, number: int, database: Any, path: Path) -> Built:
-        library = NetworkLibrary.build(self.networks.prepared[number], self._hardware, database)
+        """Compile a network; with all the others of its range, if it is a point of one."""
+        module = self.networks.prepared[number]
+        if (found := self.networks.range_of(number)) is not None:
+            first = self.networks.first_point(found)
+            points = self.networks.prepared[first : first + len(found.networks)]
+            module = with_shapes(points, found.table)
+        return self._built(module, database, path)
+
+    def _built(self, module: Any, database: Any, path: Path) -> Built:
+        library = NetworkLibrary.build(module, self._hardware, database)
         return Built(library.save(path), library)
 
     def _compare(self, original: Original, built: Built) -> tuple[list[OutputAgreement], float]:
         """Run a network once or twice; see :meth:`costlib.tuning.originals.Original.compare`."""
-        return original.compare(built.path, self._measurer)
+        return original.compare(built.path, self._measurer, built.function)
 
     def _result(
         self,
@@ -217,7 +235,7 @@ class Compiler:
         built: Built,
         outputs: Sequence[OutputAgreement],
         tuned_s: float,
-        where: dict[str, Any],
+        placed_s: dict[str, float],
     ) -> Any:
         """Time a network beside others, and say what came of it."""
         figures = compare(
@@ -229,8 +247,15 @@ class Compiler:
             tuned_s,
             self._against,
             self._report,
+            built.function,
         )
-        return NetworkResult(network=network.name, **where, **figures.model_dump())
+        return NetworkResult(
+            network=network.name,
+            library=str(built.path),
+            function=built.function,
+            placed_s=placed_s,
+            **figures.model_dump(),
+        )
 
     def _note_profile(self, out: Path, results: Sequence[Any], latency_s: Sequence[float]) -> None:
         fast = [one for one in results if one.latency_after_s < SLOW_SECS]
@@ -240,34 +265,17 @@ class Compiler:
             known_s = {task.workload_id: s for task, s in timed if math.isfinite(s)}
             note_profile(out, fast, self._measurer, known_s)
 
-    def _destination(self, given: int, out: Path) -> tuple[Path, str]:
-        """Return where a network is compiled to, and which function it is where it ends up.
-
-        A point of a range is compiled by itself to be compared, and then with the others.
-        """
-        network = self.networks.networks[given]
-        if (found := self.networks.range_of(given)) is None:
-            return out / library_name(network.name, self.networks.file_count), MAIN
-        point = found.table.points[found.networks.index(network)]
-        return self._measurer.server.folder / f"point-{given}.so", point.function
-
     def _ranged(
-        self,
-        first: int,
-        found: RangedNetwork,
-        database: Any,
-        out: Path,
-        results: Sequence[NetworkResult],
+        self, found: RangedNetwork, out: Path, results: Sequence[NetworkResult]
     ) -> RangeResult:
-        """Compile all points of a network to one file, and compare it at shapes between them."""
+        """Compare a network at shapes between its points; return what came of it."""
         library = out / library_name(found.name, self.networks.file_count)
-        self._report(f"compiling {found.name} for all shapes")
-        last = first + len(found.networks)
-        module = with_shapes(self.networks.prepared[first:last], found.table)
-        NetworkLibrary.build(module, self._hardware, database).save(library)
         self._report(f"comparing {found.name} between its points")
-        places = {point.sizes: (library, point.function) for point in found.table.points}
-        compared = compared_shapes(found, places, self._measurer)
+
+        def tuned(point: Point, arrays: Arrays) -> Arrays:
+            return call_library(library, arrays, self._measurer, point.function)[0]
+
+        compared = compared_shapes(found, tuned)
         if found.name not in self._differ_untuned:
             check_shapes(found, compared)
         return range_result(found, library, {one.network: one for one in results}, compared)
@@ -277,54 +285,49 @@ class Compiler:
         if len(close) == 1 or self._measurer.devices is not None:
             return close[0]
         self._report(f"timing {len(close)} versions of {self.networks.networks[close[0]].name}")
-        try:
-            with ScratchFolder() as folder:
-                libraries = [
-                    self._build(number, database, folder / f"version-{number}.so").path
-                    for number in close
-                ]
-                return close[fastest_library(libraries, self._measurer)]
-        except (InputError, MeasureError) as error:
-            _log.info("versions are not timed: %s", error)
-            return close[0]
+        builds = [partial(self._build, number, database) for number in close]
+        return close[fastest_version(builds, self._measurer)]
 
     def _placed(
-        self, number: int, database: Any, tasks: Sequence[Task], library: Path, original: Original
-    ) -> tuple[list[OutputAgreement], dict[str, float]] | None:
+        self,
+        number: int,
+        database: Any,
+        tasks: Sequence[Task],
+        built: Built,
+        original: Original,
+        outputs: list[OutputAgreement],
+    ) -> tuple[list[OutputAgreement], dict[str, float]]:
         """Compile a network with the programs that are fastest in it, if those are others.
 
         Returns
         -------
         outputs, placed_s
-            How its outputs agree, and what those programs took alone; ``None`` if it stays as it
-            is.
+            How its outputs agree then, and what those programs took alone.
         """
+        if self._measurer.devices is not None or self.networks.range_of(number) is not None:
+            return outputs, {}
         self._report(f"choosing programs in {self.networks.networks[number].name}")
-        build = partial(self._build, number)
-        try:
-            placed = place(database, tasks, self._measurer, build)
-            if placed is None:
-                return None
-            with ScratchFolder() as folder:
-                candidate = build(placed.database, folder / library.name).path
-                outputs, _ = original.compare(candidate, self._measurer)
-                if faults_of(outputs) and not original.faults:
-                    return None
-                write_file(library, candidate.read_bytes())
-        except (InputError, MeasureError) as error:
-            _log.info("programs are not chosen in the network: %s", error)
-            return None
-        return outputs, placed.latency_s
+        placed = place(database, tasks, self._measurer, partial(self._build, number))
+        if placed is None:
+            return outputs, {}
+        with ScratchFolder() as folder:
+            candidate = self._build(number, placed.database, folder / built.path.name)
+            compared, _ = self._compare(original, candidate)
+            if faults_of(compared) and not original.faults:
+                return outputs, {}
+            write_file(built.path, candidate.path.read_bytes())
+        return compared, placed.latency_s
 
     def _called(self, number: int) -> list[Task]:
         calls = self.networks.calls[number]
         return [task for task, count in zip(self.networks.tasks, calls, strict=True) if count]
 
-    def _blamed(self, number: int, database: Any, path: Path, original: Original) -> list[Task]:
+    def _blamed(self, number: int, database: Any, original: Original) -> list[Task]:
         """Return the tasks whose programs make a network compute something else, by halving."""
+        path = self._measurer.server.folder / "blamed.so"
 
         def among(tasks: Sequence[Task]) -> list[Task]:
-            built = self._build(number, only(database, tasks), path)
+            built = self._built(self.networks.prepared[number], only(database, tasks), path)
             if not faults_of(self._compare(original, built)[0]):
                 return []
             if len(tasks) == 1:

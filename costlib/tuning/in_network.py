@@ -8,6 +8,7 @@ task are compiled into the network, a rank at a time, and each kernel is timed i
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from costlib.errors import InputError, MeasureError
 from costlib.measure.measurer import Measurer
 from costlib.scratch import ScratchFolder
 from costlib.tuning.traces import Traced, quiet_s
@@ -36,6 +38,8 @@ _TURNS, _SECS = 4, 0.15
 """How often each rank's network is timed, and for how long, in turns."""
 
 _MOST_DUEL_TURNS = 9
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -77,15 +81,22 @@ def place(
     Returns
     -------
     Placed or None
-        ``None`` if no other choice is faster than the best program of each task.
-
-    Raises
-    ------
-    InputError
-        The compiled network does not tell what its kernels take.
-    MeasureError
-        It does not run.
+        ``None`` if no other choice is faster than the best program of each task, or the compiled
+        network does not tell, or does not run.
     """
+    try:
+        return _placed(database, tasks, measurer, build)
+    except (InputError, MeasureError) as error:
+        _log.info("programs are not chosen in the network: %s", error)
+        return None
+
+
+def _placed(
+    database: Any,
+    tasks: Sequence[Task],
+    measurer: Measurer,
+    build: Callable[[Any, Path], object],
+) -> Placed | None:
     ranked = {task.workload_id: _records(database, task) for task in tasks}
     count = max(map(len, ranked.values()), default=0)
     if count < 2:
@@ -119,19 +130,31 @@ def place(
     return Placed(placed, {key: _seconds(record) for key, record in better.items()})
 
 
-def fastest_library(libraries: Sequence[Path], measurer: Measurer) -> int:
-    """Run compiled versions of a network in turns; return the index of the fastest.
+def fastest_version(builds: Sequence[Callable[[Path], object]], measurer: Measurer) -> int:
+    """Compile versions of a network, and run them in turns.
 
-    Raises
-    ------
-    InputError
-        One of them does not tell what it takes.
-    MeasureError
-        One of them does not run.
+    Parameters
+    ----------
+    builds
+        Each compiles a version to a file.
+    measurer
+        Runs them, on this machine.
+
+    Returns
+    -------
+    int
+        The fastest; the first if one of them does not run, or does not tell.
     """
     with ScratchFolder() as folder:
-        versions = [Contestant(Traced(one, measurer, folder).plain) for one in libraries]
-        take_turns(versions, _MOST_DUEL_TURNS)
+        libraries = [folder / f"version-{number}.so" for number in range(len(builds))]
+        try:
+            for build, library in zip(builds, libraries, strict=True):
+                build(library)
+            versions = [Contestant(Traced(one, measurer, folder).plain) for one in libraries]
+            take_turns(versions, _MOST_DUEL_TURNS)
+        except (InputError, MeasureError) as error:
+            _log.info("the versions of a network are not timed: %s", error)
+            return 0
     return int(np.argmin([one.latency_s for one in versions]))
 
 

@@ -126,6 +126,10 @@ class NetworkSet:
                 return found
         return None
 
+    def first_point(self, network: RangedNetwork) -> int:
+        """Return the number of the network that is the first point of a range."""
+        return next(first for first, found in self.ranges if found is network)
+
     @property
     def file_count(self) -> int:
         """How many compiled networks there are in the end."""

@@ -13,6 +13,7 @@ from costlib.errors import MeasureError
 from costlib.measure.config import NetworkJob
 from costlib.measure.measurer import Measurer
 from costlib.scratch import ScratchFolder
+from costlib.tvm_compat.direct_calls import MAIN
 from costlib.workloads.agreement import Expectation, OutputAgreement, telling_inputs
 from costlib.workloads.network import Network
 
@@ -110,8 +111,10 @@ class Original:
         if self._network.reference is not None:
             self.rounding_error = max(errors)
 
-    def compare(self, library: Path, measurer: Measurer) -> tuple[list[OutputAgreement], float]:
-        """Run a library and compare what it returns with what the original does.
+    def compare(
+        self, library: Path, measurer: Measurer, function: str = MAIN
+    ) -> tuple[list[OutputAgreement], float]:
+        """Run a function of a library and compare what it returns with what the original does.
 
         Returns
         -------
@@ -119,7 +122,7 @@ class Original:
             How the outputs agree, for those inputs that show a difference, or the first; and the
             seconds of the fastest call.
         """
-        return self.compare_calls(lambda arrays: call_library(library, arrays, measurer))
+        return self.compare_calls(lambda arrays: call_library(library, arrays, measurer, function))
 
     def compare_calls(
         self, call: Callable[[Arrays], tuple[Arrays, float]]
@@ -143,7 +146,7 @@ def faults_of(outputs: Sequence[OutputAgreement]) -> list[str]:
 
 
 def call_library(
-    library: Path, arrays: Arrays, measurer: Measurer, function: str = "main"
+    library: Path, arrays: Arrays, measurer: Measurer, function: str = MAIN
 ) -> tuple[list[np.ndarray], float]:
     """Call a compiled network in a process of its own; return its outputs and a call's seconds."""
     with ScratchFolder() as folder:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from costlib.errors import DifferentNetworkError
 from costlib.frozen import Frozen
-from costlib.measure.measurer import Measurer
 from costlib.tuning.comparison import Comparison
-from costlib.tuning.originals import call_library, faults_of
+from costlib.tuning.originals import faults_of
 from costlib.tuning.tensors import cropped_to
-from costlib.workloads.agreement import Expectation
+from costlib.workloads.agreement import Expectation, OutputAgreement
 from costlib.workloads.ranges.ranged import RangedNetwork
-from costlib.workloads.ranges.table import padded_to
+from costlib.workloads.ranges.table import Point, padded_to
 
 _BETWEEN = 4
 """Shapes between the points that are compared, beside the ends of the ranges."""
@@ -53,6 +52,8 @@ class ShapeResult(Frozen):
         Extents of the dimensions, and those of the point that computes it.
     max_abs_error
         Largest difference of any output.
+    outputs
+        Each output.
     fault
         What is wrong; ``None`` if nothing is.
     """
@@ -60,7 +61,13 @@ class ShapeResult(Frozen):
     sizes: dict[str, int]
     served_by: dict[str, int]
     max_abs_error: float | None
+    outputs: tuple[OutputAgreement, ...] = ()
     fault: str | None = None
+
+    @property
+    def shape(self) -> str:
+        """The extents, in words."""
+        return sizes_text(self.sizes)
 
 
 class RangeResult(Frozen):
@@ -75,8 +82,8 @@ class RangeResult(Frozen):
     padded
         Dimensions along which the next larger point computes what lies between; along others each
         extent is a point.
-    unpadded
-        Why they are.
+    between
+        The same in words, and why.
     points
         What was tuned.
     compared
@@ -87,14 +94,14 @@ class RangeResult(Frozen):
     library: str
     dims: dict[str, tuple[int, int]]
     padded: tuple[str, ...]
-    unpadded: str | None
+    between: str
     points: tuple[PointResult, ...]
     compared: tuple[ShapeResult, ...]
 
 
-def named_sizes(network: RangedNetwork, sizes: Sequence[int]) -> dict[str, int]:
-    """Return extents by the names of the dimensions."""
-    return {dim.name: n for dim, n in zip(network.table.dims, sizes, strict=True)}
+def sizes_text(sizes: Mapping[str, int]) -> str:
+    """Write extents as a person does."""
+    return ", ".join(f"{name}={extent}" for name, extent in sizes.items())
 
 
 def telling_shapes(network: RangedNetwork, seed: int = 0) -> list[tuple[int, ...]]:
@@ -114,37 +121,32 @@ def telling_shapes(network: RangedNetwork, seed: int = 0) -> list[tuple[int, ...
     return list(dict.fromkeys(found))
 
 
-def compared_shapes(
-    network: RangedNetwork,
-    libraries: Mapping[tuple[int, ...], tuple[Path, str]],
-    measurer: Measurer,
-) -> tuple[ShapeResult, ...]:
-    """Compare a compiled network with its original at several shapes of its ranges.
+Call = Callable[[Point, Sequence[np.ndarray]], Sequence[np.ndarray]]
+"""Runs what was compiled for a point with all that it takes, and returns all that it returns."""
 
-    Parameters
-    ----------
-    network
-        The network.
-    libraries
-        For the extents of each point, the library and which function of it computes that.
-    measurer
-        Runs them.
-    """
-    found = []
+
+def compared_shapes(network: RangedNetwork, call: Call) -> tuple[ShapeResult, ...]:
+    """Compare a compiled network with its original at several shapes of its ranges."""
+    table, found = network.table, []
     for number, sizes in enumerate(telling_shapes(network)):
-        point = network.table.serving(sizes)
-        expected = Expectation.of(
-            network.symbolic.reference(sizes), network.symbolic.example(sizes, seed=number)
+        point = table.serving(sizes)
+        example = network.symbolic.example(sizes, seed=number)
+        expected = Expectation.of(network.symbolic.reference(sizes), example)
+        larger = zip(example, table.input_shapes(point.sizes), strict=True)
+        arrays = [padded_to(array, shape) for array, shape in larger]
+        outputs = zip(
+            call(point, [*arrays, *table.true_extents(sizes)]),
+            table.output_shapes(sizes),
+            strict=True,
         )
-        library, function = libraries[point.sizes]
-        outputs = _called(network, expected.inputs, sizes, library, function, measurer)
         specs = network.symbolic.signature(sizes).outputs
-        agreement = expected.compare(specs, outputs)
+        agreement = expected.compare(specs, [cropped_to(array, shape) for array, shape in outputs])
         errors = [one.max_abs_error for one in agreement if one.max_abs_error is not None]
         result = ShapeResult(
-            sizes=named_sizes(network, sizes),
-            served_by=named_sizes(network, point.sizes),
+            sizes=table.named(sizes),
+            served_by=table.named(point.sizes),
             max_abs_error=max(errors, default=None),
+            outputs=tuple(agreement),
             fault="; ".join(faults_of(agreement)) or None,
         )
         found.append(result)
@@ -155,10 +157,9 @@ def check_shapes(network: RangedNetwork, compared: Sequence[ShapeResult]) -> Non
     """Raise :class:`DifferentNetworkError` for the first shape that is computed otherwise."""
     for one in compared:
         if one.fault is not None:
-            shape = ", ".join(f"{name}={n}" for name, n in one.sizes.items())
             raise DifferentNetworkError(
-                f"{network.name} with {shape} computes something else than PyTorch: {one.fault}; "
-                "--allow-different tunes it all the same"
+                f"{network.name} with {one.shape} computes something else than PyTorch: "
+                f"{one.fault}; --allow-different tunes it all the same"
             )
 
 
@@ -174,7 +175,7 @@ def range_result(
         figures = timed[one.name]
         points.append(
             PointResult(
-                sizes=named_sizes(network, point.sizes),
+                sizes=network.table.named(point.sizes),
                 network=one.name,
                 latency_before_s=figures.latency_before_s,
                 latency_after_s=figures.latency_after_s,
@@ -186,30 +187,23 @@ def range_result(
         library=str(library),
         dims={dim.name: (dim.low, dim.high) for dim in network.table.dims},
         padded=network.table.padded,
-        unpadded=network.unpadded,
+        between=_between(network),
         points=tuple(points),
         compared=tuple(compared),
     )
+
+
+def _between(network: RangedNetwork) -> str:
+    """Say how a shape that is no point is computed."""
+    padded = ", ".join(network.table.padded)
+    said = [f"the next larger point along {padded}, inputs padded"] if padded else []
+    if network.unpadded is not None:
+        others = [dim.name for dim in network.table.dims if dim.name not in network.table.padded]
+        said.append(f"along {', '.join(others)} each extent is a point ({network.unpadded})")
+    return "; ".join(said)
 
 
 def with_trials(result: RangeResult, trials: Mapping[str, int]) -> RangeResult:
     """Add the trials of each point, by its name."""
     points = [one.model_copy(update={"trials": trials[one.network]}) for one in result.points]
     return result.model_copy(update={"points": tuple(points)})
-
-
-def _called(
-    network: RangedNetwork,
-    inputs: Sequence[np.ndarray],
-    sizes: Sequence[int],
-    library: Path,
-    function: str,
-    measurer: Measurer,
-) -> list[np.ndarray]:
-    table = network.table
-    shapes = table.input_shapes(table.serving(sizes).sizes)
-    arrays = [padded_to(array, shape) for array, shape in zip(inputs, shapes, strict=True)]
-    arrays += table.true_extents(sizes)
-    outputs, _ = call_library(library, arrays, measurer, function)
-    cropped = zip(outputs, table.output_shapes(sizes), strict=True)
-    return [np.asarray(cropped_to(output, shape)) for output, shape in cropped]

@@ -17,6 +17,7 @@ from costlib.tuning.result import UntimedNetwork
 from costlib.tvm_compat.link import is_foreign
 from costlib.workloads import Network
 from costlib.workloads.agreement import OutputAgreement, largest_of
+from costlib.workloads.task import Task
 
 
 class UntimedCompiler(Compiler):
@@ -64,9 +65,9 @@ class UntimedCompiler(Compiler):
         built: Built,
         outputs: Sequence[OutputAgreement],
         tuned_s: float,
-        where: dict[str, Any],
+        placed_s: dict[str, float],
     ) -> UntimedNetwork:
-        del tuned_s, where
+        del tuned_s, placed_s
         return UntimedNetwork(
             network=network.name,
             library=str(built.path),
@@ -81,8 +82,17 @@ class UntimedCompiler(Compiler):
         del database
         return close[0]
 
-    def _placed(self, *_: object) -> None:
-        """Programs are not chosen by how long they take in a network that is not timed."""
+    def _placed(
+        self,
+        number: int,
+        database: Any,
+        tasks: Sequence[Task],
+        built: Built,
+        original: Original,
+        outputs: list[OutputAgreement],
+    ) -> tuple[list[OutputAgreement], dict[str, float]]:
+        del number, database, tasks, built, original
+        return outputs, {}
 
     def _note_profile(
         self, out: Path, results: Sequence[UntimedNetwork], latency_s: Sequence[float]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from costlib.hardware import Hardware
 from costlib.measure.measurer import Measurer
 from costlib.tuning import in_network
 from costlib.tuning.compiled import CompiledNetwork
-from costlib.tuning.in_network import fastest_library, place
+from costlib.tuning.in_network import fastest_version, place
 from costlib.tvm_compat import ms, tvm
 from costlib.tvm_compat.api import commit_program
 from costlib.workloads import load_network, prepare_network
@@ -92,12 +93,10 @@ def test_nothing_to_choose_from(slower: list[float], built: _Built, measurer: Me
 
 
 def test_the_fastest_version_is_the_one_that_runs_fastest(
-    built: _Built, measurer: Measurer, tmp_path: Path
+    built: _Built, measurer: Measurer
 ) -> None:
     fast = ms.database.MemoryDatabase()
     commit_program(fast, built.task.mod, built.task.tvm_target(), 1e-6, _by_rows(built.task))
-    libraries = [tmp_path / "slow.so", tmp_path / "fast.so"]
-    for database, library in zip([None, fast], libraries, strict=True):
-        built.build(database, library)
-    assert fastest_library(libraries, measurer) == 1
-    assert fastest_library(libraries[::-1], measurer) == 0
+    builds = [partial(built.build, database) for database in (None, fast)]
+    assert fastest_version(builds, measurer) == 1
+    assert fastest_version(builds[::-1], measurer) == 0

@@ -218,28 +218,24 @@ class _Padding:
         self._touched.add(node)
         if value == 0.0 and axis in self._zeros.get(tensor, ()):
             return
-        origin, axis = self._origin(tensor, axis)
-        key = origin, axis, value
+        while value == 0.0 and (before := self._axis_before(tensor, axis)) is not None:
+            # Before a tensor is laid out anew, a mask can be fused.
+            node, argument, tensor, axis = tensor, 0, tensor.args[0], before
+        key = tensor, axis, value
         if key not in self._filled:
-            self._filled[key] = filled = self._where(origin, axis, value)
-            if origin is not tensor:
-                origin.replace_all_uses_with(filled, lambda user: user is not filled)
-        if origin is tensor:
-            node.update_arg(argument, self._filled[key])
+            self._filled[key] = self._where(tensor, axis, value)
+        node.update_arg(argument, self._filled[key])
+        self._touched.add(node)
 
-    def _origin(self, tensor: Any, axis: int) -> tuple[Any, int]:
-        """Go back to before a tensor was laid out anew: there a mask can be fused."""
-        while tensor.op == "call_function" and _name(tensor) in _LAYING_OUT:
-            source = tensor.args[0]
-            if _name(tensor) == "aten.permute":
-                before = tensor.args[1][axis]
-            else:
-                same = [n for n, a in enumerate(self.axes(source)) if a == self.axes(tensor)[axis]]
-                if len(same) != 1:
-                    break
-                (before,) = same
-            tensor, axis = source, before
-        return tensor, axis
+    def _axis_before(self, tensor: Any, axis: int) -> int | None:
+        """Return which axis it was before a tensor was laid out anew; ``None`` if it was not."""
+        if tensor.op != "call_function" or _name(tensor) not in _LAYING_OUT:
+            return None
+        if _name(tensor) == "aten.permute":
+            return int(tensor.args[1][axis])
+        wanted = self.axes(tensor)[axis]
+        same = [n for n, found in enumerate(self.axes(tensor.args[0])) if found == wanted]
+        return same[0] if len(same) == 1 else None
 
     def _where(self, tensor: Any, axis: int, value: float) -> Any:
         """Write a tensor that is another one up to the smaller extent, and then a number."""

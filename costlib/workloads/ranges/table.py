@@ -119,14 +119,15 @@ class ShapeTable(Frozen):
 
     def true_extents(self, sizes: Sequence[int]) -> list[np.ndarray]:
         """Return what a function takes after the inputs."""
-        known = self._named(sizes)
+        known = self.named(sizes)
         return [np.array(known[name], "int64") for name in self.lengths]
 
-    def _named(self, sizes: Sequence[int]) -> dict[str, int]:
+    def named(self, sizes: Sequence[int]) -> dict[str, int]:
+        """Return extents by the names of the dimensions."""
         return {dim.name: size for dim, size in zip(self.dims, sizes, strict=True)}
 
     def _shape(self, shape: Shape, sizes: Sequence[int]) -> tuple[int, ...]:
-        known = self._named(sizes)
+        known = self.named(sizes)
         parts = (parts_of(n) if isinstance(n, str) else ("", n) for n in shape)
         return tuple(known.get(name, 0) + more for name, more in parts)
 
