@@ -36,7 +36,7 @@ class FakeOriginal:
         self.bad = bad
         self.compared = 0
 
-    def compare(self, library: Path, _: object) -> tuple[list[OutputAgreement], float]:
+    def compare(self, library: Path, *_: object) -> tuple[list[OutputAgreement], float]:
         self.compared += 1
         held = json.loads(library.read_text())
         fault = "wrong" if self.bad & set(held) or "always" in self.bad else None
@@ -59,7 +59,7 @@ def networks(hardware: Hardware) -> NetworkSet:
 def compiled(
     networks: NetworkSet, hardware: Hardware, bad: set[str], tmp_path: Path, monkeypatch: Any
 ) -> tuple[set[str], list[str], FakeOriginal]:
-    def build(_: object, __: int, database: Sequence[str], path: Path) -> Built:
+    def build(_: object, __: object, database: Sequence[str], path: Path) -> Built:
         path.write_text(json.dumps(list(database)))
         return Built(path, None)  # type: ignore[arg-type]
 
@@ -70,7 +70,7 @@ def compiled(
         max_abs_error=0,
         max_abs_output=1,
     )
-    monkeypatch.setattr(Compiler, "_build", build)
+    monkeypatch.setattr(Compiler, "_built", build)
     monkeypatch.setattr(compiling, "compare", lambda *_: figures)
     monkeypatch.setattr(compiling, "only", lambda _, tasks: [t.workload_id for t in tasks])
     measurer = SimpleNamespace(server=SimpleNamespace(folder=tmp_path), devices=object())
