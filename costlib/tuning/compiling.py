@@ -17,7 +17,7 @@ from costlib.measure.measurer import Measurer
 from costlib.scratch import ScratchFolder
 from costlib.tuning.comparison import compare
 from costlib.tuning.database import only
-from costlib.tuning.in_network import fastest_version, place
+from costlib.tuning.in_network import Placed, fastest_version, place
 from costlib.tuning.library import NetworkLibrary
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.originals import Arrays, Original, call_library, faults_of
@@ -190,11 +190,11 @@ class Compiler:
                         f"{network.name} computes something else than {original.name}: "
                         f"{'; '.join(faults)}"
                     )
-            placed_s: dict[str, float] = {}
+            placed = None
             if tuned_s < SLOW_SECS:
                 kept = [t for t in self._called(number) if t.workload_id not in wrong]
-                outputs, placed_s = self._placed(number, database, kept, built, original, outputs)
-            results.append(self._result(network, original, built, outputs, tuned_s, placed_s))
+                outputs, placed = self._placed(number, database, kept, built, original, outputs)
+            results.append(self._result(network, original, built, outputs, tuned_s, placed))
         self.ranges = [self._ranged(found, out, results) for _, found in self.networks.ranges]
         self._note_profile(out, results, latency_s)
         return results, wrong
@@ -235,7 +235,7 @@ class Compiler:
         built: Built,
         outputs: Sequence[OutputAgreement],
         tuned_s: float,
-        placed_s: dict[str, float],
+        placed: Placed | None,
     ) -> Any:
         """Time a network beside others, and say what came of it."""
         figures = compare(
@@ -253,7 +253,8 @@ class Compiler:
             network=network.name,
             library=str(built.path),
             function=built.function,
-            placed_s=placed_s,
+            placed_s=placed.latency_s if placed else {},
+            placed_gain=placed.gain if placed else 1.0,
             **figures.model_dump(),
         )
 
@@ -296,27 +297,27 @@ class Compiler:
         built: Built,
         original: Original,
         outputs: list[OutputAgreement],
-    ) -> tuple[list[OutputAgreement], dict[str, float]]:
+    ) -> tuple[list[OutputAgreement], Placed | None]:
         """Compile a network with the programs that are fastest in it, if those are others.
 
         Returns
         -------
-        outputs, placed_s
-            How its outputs agree then, and what those programs took alone.
+        outputs, placed
+            How its outputs agree then, and what was chosen; ``None`` if it stays as it is.
         """
         if self._measurer.devices is not None or self.networks.range_of(number) is not None:
-            return outputs, {}
+            return outputs, None
         self._report(f"choosing programs in {self.networks.networks[number].name}")
         placed = place(database, tasks, self._measurer, partial(self._build, number))
         if placed is None:
-            return outputs, {}
+            return outputs, None
         with ScratchFolder() as folder:
             candidate = self._build(number, placed.database, folder / built.path.name)
             compared, _ = self._compare(original, candidate)
             if faults_of(compared) and not original.faults:
-                return outputs, {}
+                return outputs, None
             write_file(built.path, candidate.path.read_bytes())
-        return compared, placed.latency_s
+        return compared, placed
 
     def _called(self, number: int) -> list[Task]:
         calls = self.networks.calls[number]

@@ -53,10 +53,13 @@ class Placed:
     latency_s
         Seconds that a chosen program took alone, by the workload id of its task; those of tasks
         that keep their best are not in it.
+    gain
+        What the network took before, relative to what it takes with them, in turns.
     """
 
     database: Any
     latency_s: dict[str, float]
+    gain: float
 
 
 def place(
@@ -127,7 +130,8 @@ def _placed(
         take_turns([old, new], _MOST_DUEL_TURNS)
         if new.latency_s >= old.latency_s:
             return None
-    return Placed(placed, {key: _seconds(record) for key, record in better.items()})
+    gain = old.latency_s / new.latency_s
+    return Placed(placed, {key: _seconds(record) for key, record in better.items()}, gain)
 
 
 def fastest_version(builds: Sequence[Callable[[Path], object]], measurer: Measurer) -> int:

@@ -65,9 +65,9 @@ class UntimedCompiler(Compiler):
         built: Built,
         outputs: Sequence[OutputAgreement],
         tuned_s: float,
-        placed_s: dict[str, float],
+        placed: object,
     ) -> UntimedNetwork:
-        del tuned_s, placed_s
+        del tuned_s, placed
         return UntimedNetwork(
             network=network.name,
             library=str(built.path),
@@ -90,9 +90,9 @@ class UntimedCompiler(Compiler):
         built: Built,
         original: Original,
         outputs: list[OutputAgreement],
-    ) -> tuple[list[OutputAgreement], dict[str, float]]:
+    ) -> tuple[list[OutputAgreement], None]:
         del number, database, tasks, built, original
-        return outputs, {}
+        return outputs, None
 
     def _note_profile(
         self, out: Path, results: Sequence[UntimedNetwork], latency_s: Sequence[float]

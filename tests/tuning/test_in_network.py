@@ -70,6 +70,7 @@ def test_what_is_faster_in_the_network_is_taken(built: _Built, measurer: Measure
     placed = place(database, [built.task], measurer, built.build)
     assert placed is not None
     assert placed.latency_s == {built.task.workload_id: pytest.approx(1.2e-6)}
+    assert placed.gain > 1
     (record,) = placed.database.get_all_tuning_records()
     assert float(record.run_secs[0]) == pytest.approx(1.2e-6)
     assert built.count == 3, "one of each rank, and what was chosen"
