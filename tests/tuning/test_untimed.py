@@ -28,6 +28,7 @@ from costlib.tuning.result import TuneResult
 from costlib.tuning.trials import TRIALS
 from costlib.tuning.tune import tune
 from costlib.tvm_compat import cuda, tvm
+from costlib.workloads import load_network, prepare_network
 
 SOURCE = "dense 16 32 24 bias=1 relu=1"
 ARM = find_hardware("aarch64+dotprod").simulated()
@@ -119,7 +120,7 @@ def test_a_gpu_that_is_not_here_nor_a_compiler(
     which = cuda.shutil.which
     monkeypatch.setattr(cuda.shutil, "which", lambda name: None if "nvcc" in name else which(name))
     gpu = find_hardware("cuda:sm_90").simulated()
-    result = tune("matmul 32 32 32", out=tmp_path, trials=2, hardware=gpu)
+    result = tune("softmax 16 32", out=tmp_path, trials=2, hardware=gpu)
     (network,) = result.untimed
     assert network.not_compared == "code for cuda needs such a device, and nothing emulates one"
     assert "have seen no cuda, only x86-64" in caplog.text
