@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from costlib import hardware as hardware_module
 from costlib.errors import TargetError
 from costlib.hardware import Hardware, find_hardware, make_target
 from costlib.processor import runs_here
@@ -143,6 +144,15 @@ def test_arm_processors_need_not_be_here(spec: str, name: str, features: list[st
     target = board.tvm_target()
     assert "arm_cpu" in target.keys and target.features.has_dotprod == ("dotprod" in spec)
     assert find_hardware(spec, num_cores=2).hardware_id != name
+
+
+def test_an_arm_machine_is_what_it_is_described_as(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware_module.platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(hardware_module, "best_mcpu", lambda: "cortex-a76")
+    here = Hardware.local(num_cores=1)
+    described = Hardware.aarch64(mcpu="cortex-a76", num_cores=1)
+    assert (here.family, here.target) == ("aarch64", described.target)
+    assert (here.vector_bits, here.num_cores) == (128, 1)
 
 
 def test_an_arm_processor_by_its_name() -> None:

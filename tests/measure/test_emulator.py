@@ -52,8 +52,10 @@ def with_programs(source: str, board: Hardware) -> Any:
 
 
 @needs_emulator
-@pytest.mark.parametrize("spec", ["aarch64", "aarch64+dotprod", "aarch64+sve"])
-@pytest.mark.parametrize("is_tuned", [False, True])
+@pytest.mark.parametrize(
+    ("spec", "is_tuned"),
+    [("aarch64", False), ("aarch64", True), ("aarch64+dotprod", True), ("aarch64+sve", True)],
+)
 def test_a_network_with_constants(spec: str, is_tuned: bool, tmp_path: Path) -> None:
     source, board = "dense 24 40 32 bias=1 relu=1", find_hardware(spec)
     network = load_network(source)
