@@ -24,6 +24,7 @@ from costlib.tuning import untimed
 from costlib.tuning.config import TuneConfig
 from costlib.tuning.left import WRONG
 from costlib.tuning.library import NetworkLibrary
+from costlib.tuning.profile import profile_run
 from costlib.tuning.result import TuneResult
 from costlib.tuning.trials import TRIALS
 from costlib.tuning.tune import tune
@@ -64,6 +65,8 @@ def test_all_that_a_run_writes_says_that_it_is_simulated(run: tuple[TuneResult, 
     page = run_report(out)
     assert "Nothing here was measured" in str(page.verdict[0])
     assert "simulated on" in page.text
+    with pytest.raises(InputError, match="a run on a simulated device"):
+        profile_run(out)
     assert TuneResult.model_validate_json((out / "result.json").read_text()) == result
 
 
