@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from costlib import hardware as hardware_module
 from costlib.errors import TargetError
 from costlib.hardware import Hardware, find_hardware, make_target
 from costlib.processor import runs_here
@@ -125,7 +126,67 @@ def test_no_gpu_here(monkeypatch: pytest.MonkeyPatch) -> None:
         find_hardware("cuda")
 
 
-@pytest.mark.parametrize("spec", ["", "gpu", "cpu:x", "cuda:", "cuda:80", "cuda:sm_", "CUDA"])
+@pytest.mark.parametrize(
+    ("spec", "name", "features"),
+    [
+        ("aarch64", "aarch64-neon-4c-40113722", ["+neon"]),
+        ("aarch64+dotprod", "aarch64-neon-dotprod-4c-f56caa5e", ["+neon", "+dotprod"]),
+        ("aarch64+sve+dotprod", "aarch64-neon-dotprod-sve-4c-b2dabdd9", None),
+        ("aarch64+dotprod+sve", "aarch64-neon-dotprod-sve-4c-b2dabdd9", None),
+    ],
+)
+def test_arm_processors_need_not_be_here(spec: str, name: str, features: list[str] | None) -> None:
+    board = find_hardware(spec)
+    assert (board.hardware_id, board.family, board.vector_bits) == (name, "aarch64", 128)
+    assert features is None or board.target["mattr"] == features
+    target = board.tvm_target()
+    assert "arm_cpu" in target.keys and target.features.has_dotprod == ("dotprod" in spec)
+    assert find_hardware(spec, num_cores=2).hardware_id != name
+
+
+def test_an_arm_machine_is_what_it_is_described_as(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware_module.platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(hardware_module, "best_mcpu", lambda: "cortex-a76")
+    here = Hardware.local(num_cores=1)
+    described = Hardware.aarch64(mcpu="cortex-a76", num_cores=1)
+    assert (here.family, here.target) == ("aarch64", described.target)
+    assert (here.vector_bits, here.num_cores) == (128, 1)
+
+
+def test_an_arm_processor_by_its_name() -> None:
+    board = find_hardware("aarch64", mcpu="cortex-a76", num_cores=8)
+    assert board.hardware_id.startswith("aarch64-cortex-a76-8c-")
+    assert board.tvm_target().features.has_dotprod
+    with pytest.raises(TargetError, match="no processor 'skylake'"):
+        find_hardware("aarch64", mcpu="skylake")
+
+
+@pytest.mark.parametrize("spec", ["cpu", "aarch64", "cuda:sm_90"])
+def test_a_simulated_device_is_another_hardware_of_the_same_family(spec: str) -> None:
+    real = find_hardware(spec)
+    made_up = real.simulated()
+    assert made_up.hardware_id.startswith("simulated-")
+    assert made_up.is_simulated and not real.is_simulated
+    assert (made_up.family, made_up.target) == (real.family, real.target)
+    assert Hardware.model_validate_json(made_up.model_dump_json()).is_simulated
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "aarch64+",
+        "aarch64+avx",
+        "aarch64:sve",
+        "arm",
+        "",
+        "gpu",
+        "cpu:x",
+        "cuda:",
+        "cuda:80",
+        "cuda:sm_",
+        "CUDA",
+    ],
+)
 def test_hardware_that_does_not_exist(spec: str) -> None:
     with pytest.raises(TargetError) as error:
         find_hardware(spec)

@@ -55,9 +55,8 @@ class Comparison(Frozen):
     ----------
     latency_before_s, latency_after_s, pytorch_latency_s
         Seconds of one call, untuned, tuned, and PyTorch's on the same inputs (``None`` for a
-        network that did not come from PyTorch, or
-        runs on another machine): each turn's fastest call, medians over the turns that were
-        disturbed least.
+        network that did not come from PyTorch, or runs on another machine or a GPU): each turn's
+        fastest call, medians over the turns that were disturbed least.
     engines
         The same of the engines that were asked for.
     spread_s
@@ -112,7 +111,7 @@ def compare(
     original, tuned
         Its original with the untuned library, and the tuned library.
     measurer
-        Runs them; what is not ours runs on this machine alone.
+        Runs them; what is not ours runs on this machine's CPU alone, so beside a network there.
     outputs, tuned_s
         How the tuned network's outputs agree with the original's, and what a call took then: of a
         slow network, that counts.
@@ -128,7 +127,8 @@ def compare(
     MeasureError
         A library crashed or took too long.
     """
-    threads = measurer.hardware.num_cores if measurer.devices is None else None
+    is_here = measurer.devices is None and measurer.hardware.kind == "cpu"
+    threads = measurer.hardware.num_cores if is_here else None
     engines = [ENGINES[name] for name in against]
     with ScratchFolder() as folder, Rivals(network, original, threads, engines, report) as rivals:
         file = folder / "inputs"

@@ -260,7 +260,8 @@ class Compiler:
 
     def _note_profile(self, out: Path, results: Sequence[Any], latency_s: Sequence[float]) -> None:
         fast = [one for one in results if one.latency_after_s < SLOW_SECS]
-        if self._measurer.devices is None and fast:
+        is_traced = self._measurer.devices is None and self._hardware.kind == "cpu"
+        if is_traced and fast:
             self._report("noting where the time goes")
             timed = zip(self.networks.tasks, latency_s, strict=True)
             known_s = {task.workload_id: s for task, s in timed if math.isfinite(s)}

@@ -18,6 +18,9 @@ from costlib.search.strategy import Strategy
 
 _PER_TASK = 4
 
+_AT_THE_TOP = "x86-64"
+"""The family whose parts lie in the memory's folder itself."""
+
 
 class Memory:
     """A folder of priors, a part for each run.
@@ -26,6 +29,8 @@ class Memory:
     ----------
     folder
         The folder; made if it does not exist.
+    family
+        Of the hardware; what other families remember lies in folders of their own.
 
     Raises
     ------
@@ -35,9 +40,9 @@ class Memory:
         It cannot be written.
     """
 
-    def __init__(self, folder: str | Path) -> None:
-        self._folder = Path(folder)
-        refuse_others(self._folder, "a memory")
+    def __init__(self, folder: str | Path, family: str = _AT_THE_TOP) -> None:
+        refuse_others(Path(folder), "a memory")
+        self._folder = Path(folder) / ("" if family == _AT_THE_TOP else family)
         check_writable(self._folder)
         with storage_errors(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)

@@ -162,11 +162,13 @@ def profile_run(folder: Path) -> RunProfile:
     Raises
     ------
     InputError
-        It is no run, or none of its networks tells where its time goes.
+        It is no run, one on a simulated device, or none of its networks tells where its time goes.
     StorageError
         It cannot be written.
     """
     result = read_result(folder)
+    if result.simulated:
+        raise InputError(f"{folder} is a run on a simulated device; there is no time to profile")
     tuned_s = {
         task.workload_id: task.latency_s for task in result.tasks if task.latency_s is not None
     }

@@ -29,7 +29,7 @@ from costlib.workloads.agreement import OutputAgreement
 _HARM = 1.5
 """How much slower than one thread several may be without anything being wrong."""
 
-_ELSEWHERE = "the network runs on another machine"
+_ELSEWHERE = "the network does not run on this machine's CPU"
 
 _log = logging.getLogger(__name__)
 

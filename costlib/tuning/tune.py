@@ -122,7 +122,7 @@ def tune(
     refuse_others(folder, "a run")
     with held(folder, "tuned"):
         check_place(folder, resume=resume)
-        memory = Memory(config.memory) if config.memory is not None else None
+        memory = None if config.memory is None else Memory(config.memory, hardware.family)
         progress = Progress(trials, on_progress)
         deadline = None if minutes is None else time.monotonic() + 60 * minutes
         loaded = bundle_for(bundle, hardware)

@@ -43,7 +43,7 @@ def tuned_for(hardware: Hardware | None, fleet: Fleet | None, config: TuneConfig
     ------
     InputError
         It is simulated, and made-up latencies would spoil what the run is to do, or be no use for
-        it.
+        it; or it is a GPU, where the engines that are asked for do not run.
     MeasureError
         It is to be measured on, and is not here.
     """
@@ -55,6 +55,8 @@ def tuned_for(hardware: Hardware | None, fleet: Fleet | None, config: TuneConfig
             raise InputError("a memory keeps real latencies; leave out --simulate or --memory")
         if config.against:
             raise InputError("nothing is timed on a simulated device; leave out --against")
+    elif hardware.kind != "cpu" and config.against:
+        raise InputError(f"the engines run on the CPU, not on {hardware.kind}; leave out --against")
     elif fleet is None:
         check_device(hardware, config.measure)
     return hardware

@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+import re
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from costlib.errors import TargetError
+from costlib.hardware import Hardware
 from costlib.measure import doctor
 from costlib.measure.client import MeasureServer
+from costlib.tvm_compat import cuda_driver, tvm
 
 
 def findings(monkeypatch: pytest.MonkeyPatch) -> dict[str, doctor.Finding]:
@@ -62,3 +68,75 @@ def test_a_machine_that_cannot_measure(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def doctor_outcome() -> object:
     return type("Outcome", (), {"timing": None})()
+
+
+def for_target(target: str) -> dict[str, doctor.Finding]:
+    return {finding.check: finding for finding in doctor.examine_target(target)}
+
+
+def test_what_is_missing_for_arm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    found = for_target("aarch64+sve")
+    assert found["code generation"].advice == ""
+    assert "apt-get install binutils-aarch64-linux-gnu" in found["cross linker"].advice
+    assert "apt-get install qemu-user" in found["emulator"].advice
+    assert not any(finding.fatal for finding in found.values())
+    monkeypatch.undo()
+    monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}")
+    found = for_target("aarch64")
+    assert found["cross linker"].value == "/bin/aarch64-linux-gnu-ld"
+    assert (found["emulator"].value, found["emulator"].advice) == ("qemu-aarch64", "")
+
+
+class Driver:
+    """A driver for a version of CUDA that starts, or does not."""
+
+    def __init__(self, version: int, code: int) -> None:
+        self.version = version
+        self.code = code
+
+    def cuDriverGetVersion(self, place: Any) -> int:
+        place._obj.value = self.version
+        return 0
+
+    def cuInit(self, _: int) -> int:
+        return self.code
+
+
+@pytest.mark.parametrize(
+    ("driver", "line"),
+    [
+        (Driver(12040, 0), "the NVIDIA driver is for CUDA 12.4, and TVM needs 13.0: update"),
+        (Driver(13000, 100), "the NVIDIA driver finds no GPU"),
+        (Driver(13000, 999), "the NVIDIA driver does not start (error 999)"),
+        (None, "no NVIDIA driver is installed"),
+    ],
+)
+def test_drivers(driver: Driver | None, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(name: str) -> Driver:
+        if driver is None:
+            raise OSError(name)
+        return driver
+
+    monkeypatch.setattr(cuda_driver.ctypes, "CDLL", load)
+    monkeypatch.setattr(cuda_driver, "needed_cuda", lambda: 13)
+    monkeypatch.setattr(tvm, "cuda", lambda _: SimpleNamespace(exist=False))
+    found = for_target("cuda")
+    assert found["NVIDIA driver"].advice.startswith(line)
+    assert found["GPU"].value == "none"
+    with pytest.raises(TargetError, match=re.escape(line)):
+        Hardware.local_cuda()
+    assert cuda_driver.driver_problem() is not None
+
+
+def test_a_driver_that_is_new_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_driver.ctypes, "CDLL", lambda _: Driver(13010, 0))
+    assert cuda_driver.driver_problem() is None
+    assert cuda_driver.needed_cuda() == 13
+
+
+def test_a_gpu_that_is_not_meant_to_be_here() -> None:
+    assert {"code generation", "CUDA compiler"} <= for_target("cuda:sm_80").keys()
+    assert "GPU" not in for_target("cuda:sm_80")
+    with pytest.raises(TargetError, match="no hardware is called 'arm'"):
+        for_target("arm")

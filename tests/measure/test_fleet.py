@@ -17,15 +17,19 @@ from pathlib import Path
 from typing import Any
 
 import cloudpickle
+import numpy as np
 import psutil
 import pytest
+from cross_tools import TRIPLE, needs_cross_linker
 from pydantic import ValidationError
 
+from costlib.arrays import load_arrays, save_arrays
 from costlib.canary_times import CanaryTimes
 from costlib.collecting.collect import collect
 from costlib.collecting.plan import Mix
+from costlib.data.dataset import Dataset
 from costlib.errors import InputError, MeasureError
-from costlib.hardware import Hardware
+from costlib.hardware import Hardware, find_hardware
 from costlib.measure import device as device_module
 from costlib.measure import fleet as fleet_module
 from costlib.measure import link as link_module
@@ -125,6 +129,51 @@ def _simulate(hardware: Hardware, timing: Timing | None, wait_secs: float) -> No
 
     rpc.offer(DESCRIBE, lambda _: text)
     rpc.offer(WORK, work)
+
+
+def board(hardware: Hardware) -> Callable[[], None]:
+    """A device of another processor, which runs softmax alone, and only if it is its own code."""
+    return functools.partial(_serve_board, hardware)
+
+
+def _serve_board(hardware: Hardware) -> None:
+    described = Description(device_id=uuid.uuid4().hex, hardware=hardware, triple=TRIPLE)
+    text = described.model_dump_json()
+
+    def work(job_text: str) -> str:
+        job = json.loads(job_text)
+        if job["kind"] in ("run", "network"):
+            code = (Path.cwd() / job["path"]).read_bytes()
+            is_library = code[16:18] == b"\x03\x00"
+            if code[18:20] != b"\xb7\x00" or is_library != (job["kind"] == "network"):
+                return Outcome(error="this is no code for AArch64").model_dump_json()
+        if job["kind"] == "network" and job["outputs"] is not None:
+            (x,) = load_arrays(Path.cwd() / job["inputs"])
+            powers = np.exp(x - x.max(-1, keepdims=True))
+            save_arrays(Path.cwd() / job["outputs"], [powers / powers.sum(-1, keepdims=True)])
+        return Outcome(timing=HONEST).model_dump_json()
+
+    rpc.offer(DESCRIBE, lambda _: text)
+    rpc.offer(WORK, work)
+
+
+@needs_cross_linker
+def test_a_fleet_of_another_processor_gets_the_whole_network(
+    tracker: Tracker, start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    arm = find_hardware("aarch64", mcpu="cortex-a76")
+    start(board(arm))
+    with Fleet(tracker) as fleet:
+        assert fleet.only_hardware() == arm
+        result = tune("softmax 16 32", out=tmp_path, trials=2, fleet=fleet)
+    (network,) = result.networks
+    assert (result.hardware_id, result.bundle) == (arm.hardware_id, "none")
+    assert not result.simulated
+    assert network.latency_after_s == HONEST.run_secs[0]
+    assert network.max_abs_error < 1e-6 < network.max_abs_output
+    assert "have seen no aarch64" in caplog.text
+    rows = Dataset.open(tmp_path / "trials").scan().collect()
+    assert rows["status"].to_list() == ["ok"] * 2
 
 
 def test_measures_on_all_devices_and_survives_the_death_of_one(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from typing import Any
 
@@ -12,6 +13,7 @@ from costlib.features.batch import task_features
 from costlib.features.lowered import STORE_FEATURES, lowered_batch
 from costlib.hardware import Hardware
 from costlib.space.design_space import DesignSpace
+from costlib.tvm_compat import tvm
 from costlib.tvm_compat.api import structural_key
 from costlib.workloads import extract_tasks
 
@@ -24,6 +26,18 @@ CASES = list(itertools.product(ARCHS, OPERATORS))
 def space(request: pytest.FixtureRequest) -> DesignSpace:
     arch, operator = request.param
     return DesignSpace(extract_tasks(operator, Hardware.cuda(arch))[0])
+
+
+HALVES = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(a: R.Tensor((64, 64), "{dtype}"), b: R.Tensor((64, 64), "{dtype}")):
+        with R.dataflow():
+            c = R.matmul(a, b, out_dtype="float32")
+            R.output(c)
+        return c
+"""
 
 
 def valid(space: DesignSpace, count: int) -> list[tuple[Any, Any]]:
@@ -57,6 +71,32 @@ def test_features(space: DesignSpace) -> None:
     assert (np.diff(batch.offsets) > 0).all()
     assert np.isfinite(batch.stores).all()
     assert np.isfinite(batch.context).all()
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_products_of_halves_use_tensor_cores_and_sum_in_float32(arch: str, dtype: str) -> None:
+    script = HALVES.format(dtype=dtype)
+    (task,) = extract_tasks(tvm.script.from_source(script), Hardware.cuda(arch))
+    space = DesignSpace(task)
+    assert space.left is None
+    mods = [schedule.mod.script() for _, schedule in valid(space, 3)]
+    assert len(mods) == 3
+    for text in mods:
+        assert ("wmma.accumulator" in text) == (dtype == "float16")
+        assert "threadIdx" in text
+
+
+def test_what_needs_too_many_threads_or_too_much_memory_is_never_built() -> None:
+    task = extract_tasks("matmul 256 256 256", Hardware.cuda("sm_80"))[0]
+    small = dataclasses.replace(
+        task,
+        target=task.target | {"max_threads_per_block": 64, "max_shared_memory_per_block": 2048},
+    )
+    drawn = [schedule for _, schedule in itertools.islice(DesignSpace(task).sample(0), 60)]
+    fewer = [schedule for _, schedule in itertools.islice(DesignSpace(small).sample(0), 60)]
+    assert 0 < sum(one is not None for one in drawn) < 60
+    assert sum(one is not None for one in fewer) < sum(one is not None for one in drawn)
 
 
 @pytest.mark.parametrize("num_cores", [1, 132, 5000])

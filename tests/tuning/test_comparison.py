@@ -164,7 +164,7 @@ def test_what_is_measured_elsewhere_is_not_compared_with_engines(
     monkeypatch.setattr(measurer, "devices", object())
     figures = compare(network, original, library, measurer, [], 0.0, ["openvino"])
     assert figures.pytorch_latency_s is None
-    assert figures.engines[0].problem == "the network runs on another machine"
+    assert figures.engines[0].problem == "the network does not run on this machine's CPU"
 
 
 def test_another_network_is_seen_to_compute_something_else(

@@ -173,6 +173,7 @@ def test_two_networks_at_once(bundle: Bundle, hardware: Hardware, tmp_path: Path
     picture = draw_curve(tmp_path / "run")
     assert picture.read_bytes().startswith(b"\x89PNG")
     remembered = Memory(tmp_path / "memory").bank()
+    assert len(Memory(tmp_path / "memory", "aarch64").bank()) == 0, "of another processor"
     assert set(remembered.table["workload_id"]) == {task.workload_id for task in result.tasks}
 
 

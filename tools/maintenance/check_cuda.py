@@ -3,10 +3,11 @@
     python -m tools.maintenance.check_cuda OUT      # takes about ten minutes
 
 Each part goes on where the one before it failed, and what each of them found is written to
-``OUT/cuda.json``. A few programs of each operator are measured and their output is compared with
-the unscheduled program's on the CPU; the search without a bundle and random programs take turns
-at two operators, which PyTorch runs too; random programs of each operator are measured into the
-dataset ``OUT/dataset``.
+``OUT/cuda.json``; called again, parts that ran through are left and the others go on. A few
+programs of each operator are measured and their output is compared with the unscheduled program's
+on the CPU; two networks are tuned, compared with their originals and timed beside PyTorch; the
+search without a bundle and random programs take turns at two operators, which PyTorch runs too;
+random programs of each operator are measured into the dataset ``OUT/dataset``.
 """
 
 from __future__ import annotations
@@ -33,8 +34,13 @@ from costlib.measure.measurer import Measurer
 from costlib.schema import Status
 from costlib.search.config import SearchConfig
 from costlib.search.random_search import RandomConfig
+from costlib.tuning.config import TuneConfig
+from costlib.tuning.session import RUN
+from costlib.tuning.tune import tune
 from costlib.tvm_compat import tvm
 from costlib.tvm_compat.cuda import find_compiler
+from costlib.workloads import load_network
+from costlib.workloads.zoo import network_spec
 from tools.benchmarks.operators import OPERATORS, heaviest_task, random_candidates
 from tools.benchmarks.race import race
 from tools.benchmarks.sides import ours
@@ -42,6 +48,9 @@ from tools.benchmarks.sides import ours
 CHECKED_OPERATORS = tuple(OPERATORS[i] for i in (0, 3, 5, 8))
 CHECKED_PROGRAMS = 2
 SEARCHED_OPERATORS = CHECKED_OPERATORS[:2]
+NETWORKS = ("resnet_18", "bert_small")
+NETWORK_TRIALS = 34
+NETWORK_MINUTES = 2
 TRIALS = 32
 PROGRAMS = 32
 MAX_SECS = 150
@@ -61,14 +70,18 @@ def main() -> int:
         return error.exit_code
     out.mkdir(parents=True, exist_ok=True)
     found |= {"tvm": tvm.__version__, "hardware": hardware.hardware_id}
+    found |= _earlier(out / "cuda.json", found)
     parts: tuple[Callable[[Hardware, Path], Any], ...] = (
         _outputs,
+        _networks,
         _pytorch,
         _search,
         _collected,
     )
     for part in parts:
         name, start = part.__name__.strip("_"), time.monotonic()
+        if "error" not in found.get(name, {"error": "it has not run"}):
+            continue
         print(name, flush=True)
         try:
             found[name] = part(hardware, out)
@@ -79,6 +92,62 @@ def main() -> int:
         (out / "cuda.json").write_text(json.dumps(found, indent=1) + "\n")
         print(json.dumps(found[name], indent=1), flush=True)
     return int(any("error" in found[part.__name__.strip("_")] for part in parts))
+
+
+def _earlier(file: Path, same: dict[str, Any]) -> dict[str, Any]:
+    """Read what an earlier call found with the same versions on the same hardware."""
+    known = json.loads(file.read_text()) if file.exists() else {}
+    return known if known.items() >= same.items() else {}
+
+
+def _networks(hardware: Hardware, out: Path) -> dict[str, Any]:
+    """Tune networks, compare them with their originals and time PyTorch on the device."""
+    return {name: _network(name, hardware, out / name) for name in NETWORKS}
+
+
+def _network(name: str, hardware: Hardware, folder: Path) -> dict[str, Any]:
+    resume = (folder / RUN).exists()
+    config = TuneConfig(measure=CONFIG)
+    result = tune(
+        name,
+        out=folder,
+        trials=NETWORK_TRIALS,
+        minutes=NETWORK_MINUTES,
+        hardware=hardware,
+        resume=resume,
+        config=config,
+    )
+    (network,) = result.networks
+    found = {
+        "trials": result.trials,
+        "untuned_us": _microseconds(network.latency_before_s),
+        "tuned_us": _microseconds(network.latency_after_s),
+        "pytorch_us": _microseconds(_eager_secs(name)),
+        "max_abs_error": network.max_abs_error,
+        "max_abs_output": network.max_abs_output,
+        "left": sum(task.left is not None for task in result.tasks),
+    }
+    print(name, found, flush=True)
+    return found
+
+
+def _eager_secs(name: str, repeats: int = 100) -> float:
+    """Return the least seconds of a call of a network in PyTorch, eager, in single precision."""
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    spec = network_spec(name)
+    module = spec.build(spec.size).eval().cuda()
+    inputs = [torch.from_numpy(array).cuda() for array in load_network(name).random_inputs(0)]
+    taken = []
+    with torch.no_grad():
+        for _ in range(repeats):
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            module(*inputs)
+            torch.cuda.synchronize()
+            taken.append(time.perf_counter() - start)
+    return min(taken)
 
 
 def _outputs(hardware: Hardware, _: Path) -> dict[str, Any]:

@@ -1,0 +1,62 @@
+"""A run starts from models that have seen hardware like its own."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from costlib.errors import InputError
+from costlib.hardware import Hardware, find_hardware
+from costlib.hub import Bundle
+from costlib.hub.manifest import HardwareEntry
+from costlib.tuning.bundles import bundle_for
+
+ARM = find_hardware("aarch64")
+
+
+def also_of(bundle: Bundle, *others: Hardware) -> Bundle:
+    """The same bundle, as if it had been trained on other hardware, too."""
+    entries = [HardwareEntry(hardware=one, canary=None) for one in others]
+    manifest = bundle.manifest.model_copy(
+        update={"hardware": (*bundle.manifest.hardware, *entries)}
+    )
+    return dataclasses.replace(bundle, manifest=manifest)
+
+
+def test_the_shipped_one_is_for_such_hardware(hardware: Hardware, caplog: Any) -> None:
+    found = bundle_for(None, hardware)
+    assert found is not None and found.name == "cpu-gbdt"
+    caplog.clear()
+    assert bundle_for(None, ARM) is None
+    assert caplog.messages == [
+        "the shipped models have seen no aarch64, only x86-64: the search starts without any"
+    ]
+    assert bundle_for("none", hardware) is None
+
+
+def test_one_that_is_asked_for_is_used_on_another_processor_and_says_so(
+    bundle: Bundle, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert bundle_for(bundle, ARM) is bundle
+    assert "nor of any aarch64; `costlib adapt" in caplog.text
+    caplog.clear()
+    bundle_for(bundle, ARM.simulated())
+    assert "nor of any aarch64" in caplog.text and "adapt" not in caplog.text
+
+
+def test_one_of_cpus_is_refused_on_a_gpu(bundle: Bundle) -> None:
+    gpu = find_hardware("cuda:sm_90")
+    with pytest.raises(InputError, match="was trained on x86-64 and says nothing of cuda"):
+        bundle_for(bundle, gpu)
+    assert bundle_for(also_of(bundle, gpu), gpu) is not None
+
+
+def test_programs_of_another_processor_are_no_priors(bundle: Bundle, hardware: Hardware) -> None:
+    assert bundle.priors is not None and len(bundle.priors) > 0
+    assert bundle.priors_for(hardware) is bundle.priors
+    assert len(bundle.priors_for(ARM) or ()) == 0
+    both = also_of(bundle, ARM)
+    assert len(both.priors_for(hardware) or ()) == len(bundle.priors)
+    assert len(both.priors_for(ARM) or ()) == 0
