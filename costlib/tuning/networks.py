@@ -20,7 +20,8 @@ from costlib.workloads import Network, load_network, prepare_network
 from costlib.workloads.extraction import tasks_of
 from costlib.workloads.layout import CHANNELS_LAST, best_block, has_channels_first, in_layout
 from costlib.workloads.ranges.dimension import Dims
-from costlib.workloads.ranges.ranged import RangedNetwork, ranged
+from costlib.workloads.ranges.ranged import RangedNetwork, at_points
+from costlib.workloads.ranges.symbolic import symbolic
 from costlib.workloads.small_weights import WeightFormat
 from costlib.workloads.task import Task
 from costlib.workloads.variants import with_weights
@@ -64,6 +65,7 @@ class NetworkSet:
         try_layouts: bool = False,
         weights: WeightFormat | None = None,
         dims: Dims | None = None,
+        fixed_for: str | None = None,
         example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     ) -> NetworkSet:
         """Import networks.
@@ -80,20 +82,22 @@ class NetworkSet:
             In how many bits weights are kept, if not as they are.
         dims
             Ranges of dimensions, by their names.
+        fixed_for
+            A setting for which there must be none.
         """
         loaded: list[Network] = []
         ranges: list[tuple[int, RangedNetwork]] = []
         for source in sources:
-            if (found := ranged(source, dims or {})) is not None:
+            if (program := symbolic(source, dims or {})) is not None:
+                if fixed_for is not None:
+                    raise InputError(
+                        f"{fixed_for} takes networks of fixed shapes; {program.name} has ranges"
+                    )
+                found = at_points(program)
                 ranges.append((len(loaded), found))
                 loaded += found.networks
             else:
                 loaded.append(load_network(source, example_inputs=example_inputs))
-        if ranges and (try_layouts or weights):
-            what = "--layouts" if try_layouts else "--weights"
-            raise InputError(
-                f"{what} takes networks of fixed shapes; {ranges[0][1].name} has ranges"
-            )
         given = [with_weights(network, weights) for network in loaded]
         versions = [_versions(network, hardware, try_layouts) for network in given]
         networks = [network for group in versions for network, _ in group]

@@ -59,17 +59,22 @@ class RangedNetwork:
 
 
 def ranged(source: Any, dims: Dims) -> RangedNetwork | None:
-    """Take a network with ranges; see :func:`costlib.workloads.ranges.symbolic.symbolic`.
+    """Take a network with ranges, if it has any.
+
+    See :func:`costlib.workloads.ranges.symbolic.symbolic` and :func:`at_points`.
+    """
+    found = symbolic(source, dims)
+    return None if found is None else at_points(found)
+
+
+def at_points(found: Symbolic) -> RangedNetwork:
+    """Choose the points of a network's ranges and import it at each.
 
     Raises
     ------
     InputError
-        A range that the network does not take, or one whose shapes have to be compiled each by
-        itself, and are too many.
+        The shapes of a range have to be compiled each by itself, and are too many.
     """
-    found = symbolic(source, dims)
-    if found is None:
-        return None
     along, reason = _paddable(found)
     most = _POINTS.get(len(found.dims), 2)
     columns = [
