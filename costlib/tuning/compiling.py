@@ -145,9 +145,11 @@ class Compiler:
         built: set[Path] = set()
         forget_profile(out)
         self._report("choosing between the versions")
-        self.networks = self.networks.mixed(latency_s, self._hardware)
+        self.networks = self.networks.mixed(latency_s, self._hardware).served_by(latency_s)
         for number in self.networks.fastest(latency_s):
             given = self.networks.given(number)
+            if not self.networks.serves(given):
+                continue
             network, original = self.networks.networks[number], self._originals[given]
             library, function = self._place(given, out)
             if library not in built:
@@ -200,8 +202,7 @@ class Compiler:
         library = out / library_name(self._title(number), self.networks.file_count)
         if (found := self.networks.range_of(number)) is None:
             return library, MAIN
-        place = found.networks.index(self.networks.networks[number])
-        return library, found.table.points[place].function
+        return library, found.functions[number - self.networks.first_point(found)]
 
     def _build(self, number: int, database: Any, library: Path) -> None:
         """Compile a network; with all the others of its range, if it is a point of one."""
@@ -209,7 +210,7 @@ class Compiler:
         if (found := self.networks.range_of(number)) is not None:
             first = self.networks.first_point(found)
             points = self.networks.prepared[first : first + len(found.networks)]
-            module = with_shapes(points, found.table)
+            module = with_shapes(dict(zip(found.functions, points, strict=True)), found.table)
         CompiledNetwork.build(module, self._hardware, database).save(library)
 
     def _ranged(

@@ -121,6 +121,23 @@ class NetworkSet:
                 return found
         return None
 
+    def served_by(self, latency_s: Sequence[float]) -> NetworkSet:
+        """Let larger points serve where they are faster, with these latencies of the tasks."""
+        called_s = (self.calls * np.where(self.calls > 0, np.array(latency_s), 0)).sum(1)
+        ranges = [
+            (first, found.served_by(called_s[first : first + len(found.networks)].tolist()))
+            for first, found in self.ranges
+        ]
+        return replace(self, ranges=ranges)
+
+    def serves(self, network: int) -> bool:
+        """Whether a network is compiled in the end: not if larger points of its range serve."""
+        found = self.range_of(network)
+        if found is None:
+            return True
+        function = found.functions[network - self.first_point(found)]
+        return function in {point.function for point in found.table.points}
+
     def first_point(self, network: RangedNetwork) -> int:
         """Return the number of the network that is the first point of a range."""
         return next(first for first, found in self.ranges if found is network)

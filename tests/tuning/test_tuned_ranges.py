@@ -60,10 +60,15 @@ def network(program) -> RangedNetwork:
 
 @pytest.fixture(scope="module")
 def compiled(network: RangedNetwork, hardware, tmp_path_factory) -> CompiledNetwork:
-    modules = [prepare_network(point, hardware) for point in network.networks]
+    modules = named_modules(network, hardware)
     path = tmp_path_factory.mktemp("ranges") / "network.so"
     CompiledNetwork.build(with_shapes(modules, network.table), hardware).save(path)
     return CompiledNetwork.load(path)
+
+
+def named_modules(network: RangedNetwork, hardware):
+    modules = [prepare_network(point, hardware) for point in network.networks]
+    return dict(zip(network.functions, modules, strict=True))
 
 
 def inputs(*shape: int):
@@ -100,18 +105,16 @@ def test_shapes_out_of_range(compiled: CompiledNetwork, shape, reason: str) -> N
         compiled(inputs(*shape))
 
 
-def test_points_share_weights_and_kernels(network: RangedNetwork, hardware) -> None:
-    modules = [prepare_network(point, hardware) for point in network.networks]
-    module = with_shapes(modules + modules[-1:], _doubled(network).table)
-    assert len(module.functions) == len(with_shapes(modules, network.table).functions) + 1
-
-
-def _doubled(network: RangedNetwork) -> RangedNetwork:
-    from dataclasses import replace
-
+def test_points_share_kernels_and_those_that_do_not_serve_are_left_out(
+    network: RangedNetwork, hardware
+) -> None:
+    modules = named_modules(network, hardware)
+    alone = len(with_shapes(modules, network.served_by([9, 9, 9, 9, 9, 1]).table).functions)
     last = network.table.points[-1]
-    points = (*network.table.points, last.model_copy(update={"function": "main_again"}))
-    return replace(network, table=network.table.model_copy(update={"points": points}))
+    twice = (*network.table.points[:-2], last.model_copy(update={"function": "again"}), last)
+    assert len(twice) == len(network.table.points) == 6
+    again = network.table.model_copy(update={"points": (twice[-2], *[last] * 5)})
+    assert len(with_shapes(modules | {"again": modules["main"]}, again).functions) == alone + 1
 
 
 def test_check_compares_both_ends_and_shapes_between(program, hardware) -> None:
@@ -148,10 +151,10 @@ def test_a_run_of_a_range(program, hardware, tmp_path: Path) -> None:
     result = tune(program, out=out, trials=4, bundle="none", hardware=hardware, dim=dims)
     (found,) = result.ranges
     assert found.dims == dims
-    assert [point.sizes["sequence"] for point in found.points] == [5, 6]
+    assert found.points[-1].sizes == {"batch": 1, "sequence": 6}
     assert [point.network for point in found.points] == [one.network for one in result.networks]
     assert all(point.latency_after_s > 0 for point in found.points)
-    assert found.points[1].trials > 0
+    assert found.points[-1].trials > 0
     assert "the next larger point along sequence" in found.between
     assert not any(one.fault for one in found.compared)
     assert json.loads((out / "result.json").read_text())["ranges"][0]["dims"]["sequence"] == [5, 6]

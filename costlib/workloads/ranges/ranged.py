@@ -41,7 +41,7 @@ class RangedNetwork:
     table
         Its points, and which shapes they serve.
     networks
-        The network at each point, in the table's order.
+        The network at each combination of the table's columns.
     unpadded
         Why a larger point does not serve smaller shapes along some dimensions; ``None`` if it does
         along all.
@@ -56,6 +56,16 @@ class RangedNetwork:
     def name(self) -> str:
         """The network's."""
         return self.symbolic.name
+
+    @property
+    def functions(self) -> list[str]:
+        """What each network is called in the compiled file, if it is there."""
+        points = grid(self.table.columns)
+        return [_function(self.table.dims, point, points[-1]) for point in points]
+
+    def served_by(self, latency_s: Sequence[float]) -> RangedNetwork:
+        """Let a larger point serve where it is faster, see :class:`ShapeTable`."""
+        return replace(self, table=self.table.with_fastest(latency_s))
 
 
 def ranged(source: Any, dims: Dims) -> RangedNetwork | None:
@@ -101,6 +111,7 @@ def at_points(found: Symbolic) -> RangedNetwork:
         inputs=_shapes(found, "inputs"),
         outputs=_shapes(found, "outputs"),
         lengths=tuple(names[symbol] for symbol in programs[-1].lengths),
+        columns=tuple(columns),
         points=tuple(
             Point(function=_function(found.dims, point, points[-1]), sizes=point)
             for point in points

@@ -110,7 +110,7 @@ def symbolic(source: Any, dims: Dims) -> Symbolic | None:
         return _of_program(source, name, dims)
     if dims:
         raise InputError(
-            f"{name}: its shapes are fixed; ranges take a network of the zoo, or a program that "
+            f"{name} cannot have ranges; they take a network of the zoo, or a program that "
             "torch.export.export made with dynamic_shapes"
         )
     return None

@@ -91,6 +91,7 @@ def test_the_nearest_point_that_is_large_enough_serves(ends: list[tuple[int, int
         inputs=(tuple(dim.name for dim in dims),),
         outputs=((dims[0].name, f"{dims[-1].name} - 1"),),
         lengths=(dims[-1].name,),
+        columns=tuple(dim.points(4) for dim in dims),
         points=tuple(Point(function=str(sizes), sizes=sizes) for sizes in points),
     )
     sizes = tuple(data.draw(st.integers(dim.low, dim.high)) for dim in dims)
@@ -100,6 +101,18 @@ def test_the_nearest_point_that_is_large_enough_serves(ends: list[tuple[int, int
     assert table.output_shapes(sizes) == [(sizes[0], sizes[-1] - 1)]
     assert [int(n) for n in table.true_extents(sizes)] == [sizes[-1]]
     assert ShapeTable.model_validate_json(table.model_dump_json()) == table
+
+
+def test_a_larger_point_serves_where_it_is_faster() -> None:
+    found = ranged(exported(Flip()), {"batch": (1, 3), "sequence": (1, 2)})
+    assert found is not None
+    assert found.table.padded == ("batch",)
+    assert grid(found.table.columns) == [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (3, 2)]
+    table = found.served_by([3.0, 1.0, 4.0, 2.0, 2.0, 0.5]).table
+    assert table.serving((1, 1)).sizes == (3, 1)
+    assert table.serving((2, 1)).sizes == (3, 1)
+    assert table.serving((1, 2)).sizes == table.serving((3, 2)).sizes == (3, 2)
+    assert found.served_by([1.0] * 6).table == found.table
 
 
 def test_padding_repeats_the_last() -> None:
@@ -148,7 +161,7 @@ OPEN = {0: torch.export.Dim("batch")}
     [
         ("bert_tiny", {"length": (1, 2)}, "no dimension 'length'; it has batch, sequence"),
         ("bert_tiny", {"sequence": (8, 8)}, "single extent"),
-        ("matmul 8 8 8", {"n": (1, 2)}, "its shapes are fixed"),
+        ("matmul 8 8 8", {"n": (1, 2)}, "matmul 8 8 8 cannot have ranges; they take"),
         (lambda: exported(nn.ReLU()), {"n": (1, 2)}, "no dimension 'n'; it has batch, sequence"),
         (lambda: exported(nn.ReLU()), {"batch": (1, 9)}, "takes 1 to 8 for 'batch', not 1 to 9"),
         (lambda: exported(nn.ReLU(), {}), {"batch": (1, 2)}, "its shapes are fixed"),
