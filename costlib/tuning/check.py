@@ -136,7 +136,8 @@ def check(
 def _check_ranged(network: RangedNetwork, hardware: Hardware) -> Check:
     """Compile all points of a network untuned, and compare it at several shapes."""
     prepared = [prepare_network(point, hardware) for point in network.networks]
-    compiled = CompiledNetwork.build(with_shapes(prepared, network.table), hardware)
+    named = dict(zip(network.functions, prepared, strict=True))
+    compiled = CompiledNetwork.build(with_shapes(named, network.table), hardware)
     tasks = {task.workload_id: task for mod in prepared for task in tasks_of(mod, hardware.target)}
 
     def call(point: Point, arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:

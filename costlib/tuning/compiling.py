@@ -164,10 +164,12 @@ class Compiler:
         files: dict[Path, Built] = {}
         forget_profile(out)
         self._report("choosing between the versions")
-        self.networks = self.networks.mixed(latency_s, self._hardware)
+        self.networks = self.networks.mixed(latency_s, self._hardware).served_by(latency_s)
         for close in self.networks.fastest(latency_s):
             number = self._fastest(close, database)
             given = self.networks.given(number)
+            if not self.networks.serves(given):
+                continue
             network, original = self.networks.networks[number], self._originals[given]
             path, function = self._place(given, out)
             if path not in files:
@@ -208,8 +210,7 @@ class Compiler:
         path = out / library_name(self._title(number), self.networks.file_count)
         if (found := self.networks.range_of(number)) is None:
             return path, MAIN
-        point = found.table.points[found.networks.index(self.networks.networks[number])]
-        return path, point.function
+        return path, found.functions[number - self.networks.first_point(found)]
 
     def _build(self, number: int, database: Any, path: Path) -> Built:
         """Compile a network; with all the others of its range, if it is a point of one."""
@@ -217,7 +218,7 @@ class Compiler:
         if (found := self.networks.range_of(number)) is not None:
             first = self.networks.first_point(found)
             points = self.networks.prepared[first : first + len(found.networks)]
-            module = with_shapes(points, found.table)
+            module = with_shapes(dict(zip(found.functions, points, strict=True)), found.table)
         return self._built(module, database, path)
 
     def _built(self, module: Any, database: Any, path: Path) -> Built:

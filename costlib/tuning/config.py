@@ -56,3 +56,15 @@ class TuneConfig(FrozenStrict):
     against: tuple[str, ...] = ()
     measure: MeasureConfig = MeasureConfig()
     search: SearchConfig = SearchConfig()
+
+    @property
+    def fixed_for(self) -> str | None:
+        """A setting that only networks of fixed shapes can have, if there is one."""
+        settings = {
+            "--layouts": self.layouts,
+            "--weights": self.weights is not None,
+            "--dtype": self.dtype is not None,
+            "--against": bool(self.against),
+            "the objective 'requirement'": self.objective == "requirement",
+        }
+        return next((name for name, is_set in settings.items() if is_set), None)

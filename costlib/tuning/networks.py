@@ -20,7 +20,8 @@ from costlib.workloads.extraction import tasks_of
 from costlib.workloads.half_precision import HalfFormat
 from costlib.workloads.layout import CHANNELS_LAST, best_block, has_channels_first, in_layout
 from costlib.workloads.ranges.dimension import Dims
-from costlib.workloads.ranges.ranged import RangedNetwork, ranged
+from costlib.workloads.ranges.ranged import RangedNetwork, at_points
+from costlib.workloads.ranges.symbolic import symbolic
 from costlib.workloads.small_weights import WeightFormat
 from costlib.workloads.task import Task
 from costlib.workloads.variants import with_dtype, with_weights
@@ -70,6 +71,7 @@ class NetworkSet:
         weights: WeightFormat | None = None,
         dims: Dims | None = None,
         dtype: HalfFormat | None = None,
+        fixed_for: str | None = None,
         example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     ) -> NetworkSet:
         """Import networks.
@@ -88,21 +90,22 @@ class NetworkSet:
             Ranges of dimensions, by their names.
         dtype
             What products multiply, if not what they do.
+        fixed_for
+            A setting for which there must be none.
         """
         loaded: list[Network] = []
         ranges: list[tuple[int, RangedNetwork]] = []
         for source in sources:
-            if (found := ranged(source, dims or {})) is not None:
+            if (program := symbolic(source, dims or {})) is not None:
+                if fixed_for is not None:
+                    raise InputError(
+                        f"{fixed_for} takes networks of fixed shapes; {program.name} has ranges"
+                    )
+                found = at_points(program)
                 ranges.append((len(loaded), found))
                 loaded += found.networks
             else:
                 loaded.append(load_network(source, example_inputs=example_inputs))
-        changes = {"--layouts": try_layouts, "--weights": weights, "--dtype": dtype}
-        if ranges and any(changes.values()):
-            what = next(option for option, wanted in changes.items() if wanted)
-            raise InputError(
-                f"{what} takes networks of fixed shapes; {ranges[0][1].name} has ranges"
-            )
         given = [with_dtype(with_weights(network, weights), dtype) for network in loaded]
         versions = [_versions(network, hardware, try_layouts) for network in given]
         networks = [network for group in versions for network, _ in group]
@@ -125,6 +128,23 @@ class NetworkSet:
             if first <= network < first + len(found.networks):
                 return found
         return None
+
+    def served_by(self, latency_s: Sequence[float]) -> NetworkSet:
+        """Let larger points serve where they are faster, with these latencies of the tasks."""
+        called_s = (self.calls * np.where(self.calls > 0, np.array(latency_s), 0)).sum(1)
+        ranges = [
+            (first, found.served_by(called_s[first : first + len(found.networks)].tolist()))
+            for first, found in self.ranges
+        ]
+        return replace(self, ranges=ranges)
+
+    def serves(self, network: int) -> bool:
+        """Whether a network is compiled in the end: not if larger points of its range serve."""
+        found = self.range_of(network)
+        if found is None:
+            return True
+        function = found.functions[network - self.first_point(found)]
+        return function in {point.function for point in found.table.points}
 
     def first_point(self, network: RangedNetwork) -> int:
         """Return the number of the network that is the first point of a range."""

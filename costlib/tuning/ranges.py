@@ -85,7 +85,7 @@ class RangeResult(Frozen):
     between
         The same in words, and why.
     points
-        What was tuned.
+        Shapes that were tuned and serve; others that were tuned are slower than a larger one.
     compared
         Shapes that were compared with the original.
     """
@@ -171,7 +171,9 @@ def range_result(
 ) -> RangeResult:
     """Put together what came of a network: the figures of its points, by their names."""
     points = []
-    for point, one in zip(network.table.points, network.networks, strict=True):
+    names = dict(zip(network.functions, network.networks, strict=True))
+    for point in dict.fromkeys(network.table.points):
+        one = names[point.function]
         figures = timed[one.name]
         points.append(
             PointResult(

@@ -127,7 +127,16 @@ def tune(
         deadline = None if minutes is None else time.monotonic() + 60 * minutes
         loaded = bundle_for(bundle, hardware)
         progress.report("importing the network" if len(sources) == 1 else "importing the networks")
-        networks = _imported(sources, hardware, config, dim, example_inputs)
+        networks = NetworkSet.load(
+            sources,
+            hardware,
+            try_layouts=config.layouts,
+            weights=config.weights,
+            dtype=config.dtype,
+            dims=dim,
+            fixed_for="--simulate" if hardware.is_simulated else config.fixed_for,
+            example_inputs=example_inputs,
+        )
         session = Session(folder, networks.names, hardware, seed, resume=resume)
         progress.begin(networks.tasks)
         progress.report("starting the measuring process")
@@ -268,34 +277,6 @@ def _check(sources: Sequence[Any], trials: int, config: TuneConfig) -> None:
             _log.warning("%s: %s", ENGINES[name].title, missing)
     if not all(math.isfinite(seconds) and seconds > 0 for seconds in required_s):
         raise InputError("a required latency must be a positive number")
-
-
-def _imported(
-    sources: Sequence[Any],
-    hardware: Hardware,
-    config: TuneConfig,
-    dims: Dims | None,
-    example_inputs: Sequence[Any] | Mapping[str, Any] | None,
-) -> NetworkSet:
-    networks = NetworkSet.load(
-        sources,
-        hardware,
-        try_layouts=config.layouts,
-        weights=config.weights,
-        dtype=config.dtype,
-        dims=dims,
-        example_inputs=example_inputs,
-    )
-    for _, found in networks.ranges:
-        if config.against:
-            raise InputError(f"--against takes networks of fixed shapes; {found.name} has ranges")
-        if hardware.is_simulated:
-            raise InputError(f"--simulate takes networks of fixed shapes; {found.name} has ranges")
-        if config.objective == "requirement":
-            raise InputError(
-                f"'requirement' takes networks of fixed shapes; {found.name} has ranges"
-            )
-    return networks
 
 
 def _ranges(found: Sequence[RangeResult], tasks: Sequence[TaskResult]) -> list[RangeResult]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -67,9 +67,12 @@ def with_kernels(mod: Any, tasks: Mapping[str, Task], target: Mapping[str, Any])
     return _with(mod, {name: _bytes(text) for name, text in values.items()})
 
 
-def with_shapes(modules: Sequence[Any], table: ShapeTable) -> Any:
-    """Put the prepared modules of a network's points into one that says which shapes they serve."""
-    named = {point.function: mod for point, mod in zip(table.points, modules, strict=True)}
+def with_shapes(modules: Mapping[str, Any], table: ShapeTable) -> Any:
+    """Put the prepared modules of a network's points into one that says which shapes they serve.
+
+    The modules are named by the points' functions; those that serve no shape are left out.
+    """
+    named = {point.function: modules[point.function] for point in table.points}
     return _with(merged(named), {SHAPES: _bytes(table.model_dump_json().encode())})
 
 

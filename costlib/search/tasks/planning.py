@@ -198,7 +198,7 @@ class Planner:
 
     def _open(self, trials: int, left: int) -> list[int]:
         found = [task for task in self._order if not self._searches[task].exhausted]
-        kept = len(self._lesser) * self._each(trials)
+        kept = len(self._lesser) * self._each(trials) + _kept(trials)
         first = [task for task in found if task not in self._lesser]
         return first if first and left > kept else found
 

@@ -129,9 +129,18 @@ def _constraint(error: Exception) -> str:
 
 
 def decomposed_graph(program: Any) -> Any:
-    """Return a program as a ``torch.fx.GraphModule`` over ATen's operators, weights within."""
+    """Return a program as a ``torch.fx.GraphModule`` over ATen's operators, weights within.
+
+    Raises
+    ------
+    UnsupportedModelError
+        The program keeps state from call to call, which no such graph says.
+    """
     with _quiet():
-        return _decomposed(program).module(check_guards=False)
+        found = _decomposed(program)
+        if found.graph_signature.buffers_to_mutate:
+            raise UnsupportedModelError("it keeps state from call to call")
+        return found.module(check_guards=False)
 
 
 def signature_at(program: Any, sizes: Mapping[str, int]) -> Signature:

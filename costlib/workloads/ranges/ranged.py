@@ -41,7 +41,7 @@ class RangedNetwork:
     table
         Its points, and which shapes they serve.
     networks
-        The network at each point, in the table's order.
+        The network at each combination of the table's columns.
     unpadded
         Why a larger point does not serve smaller shapes along some dimensions; ``None`` if it does
         along all.
@@ -57,19 +57,34 @@ class RangedNetwork:
         """The network's."""
         return self.symbolic.name
 
+    @property
+    def functions(self) -> list[str]:
+        """What each network is called in the compiled file, if it is there."""
+        points = grid(self.table.columns)
+        return [_function(self.table.dims, point, points[-1]) for point in points]
+
+    def served_by(self, latency_s: Sequence[float]) -> RangedNetwork:
+        """Let a larger point serve where it is faster, see :class:`ShapeTable`."""
+        return replace(self, table=self.table.with_fastest(latency_s))
+
 
 def ranged(source: Any, dims: Dims) -> RangedNetwork | None:
-    """Take a network with ranges; see :func:`costlib.workloads.ranges.symbolic.symbolic`.
+    """Take a network with ranges, if it has any.
+
+    See :func:`costlib.workloads.ranges.symbolic.symbolic` and :func:`at_points`.
+    """
+    found = symbolic(source, dims)
+    return None if found is None else at_points(found)
+
+
+def at_points(found: Symbolic) -> RangedNetwork:
+    """Choose the points of a network's ranges and import it at each.
 
     Raises
     ------
     InputError
-        A range that the network does not take, or one whose shapes have to be compiled each by
-        itself, and are too many.
+        The shapes of a range have to be compiled each by itself, and are too many.
     """
-    found = symbolic(source, dims)
-    if found is None:
-        return None
     along, reason = _paddable(found)
     most = _POINTS.get(len(found.dims), 2)
     columns = [
@@ -96,6 +111,7 @@ def ranged(source: Any, dims: Dims) -> RangedNetwork | None:
         inputs=_shapes(found, "inputs"),
         outputs=_shapes(found, "outputs"),
         lengths=tuple(names[symbol] for symbol in programs[-1].lengths),
+        columns=tuple(columns),
         points=tuple(
             Point(function=_function(found.dims, point, points[-1]), sizes=point)
             for point in points

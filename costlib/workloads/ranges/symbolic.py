@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from costlib.errors import InputError
+from costlib.errors import InputError, UnsupportedModelError
 from costlib.workloads import zoo
 from costlib.workloads.importers.torch_export import (
     decomposed_graph,
@@ -40,7 +40,9 @@ class Symbolic:
     symbols
         PyTorch's symbol of each dimension, by its name.
     inputs
-        What it takes; the shape is that of an example.
+        What it takes at the largest extents.
+    graph
+        The program over ATen's operators.
     """
 
     name: str
@@ -48,11 +50,7 @@ class Symbolic:
     dims: tuple[Dimension, ...]
     symbols: Mapping[str, str]
     inputs: tuple[InputSpec, ...]
-
-    @cached_property
-    def graph(self) -> Any:
-        """The program over ATen's operators."""
-        return decomposed_graph(self.program)
+    graph: Any
 
     @cached_property
     def _module(self) -> Any:
@@ -112,7 +110,7 @@ def symbolic(source: Any, dims: Dims) -> Symbolic | None:
         return _of_program(source, name, dims)
     if dims:
         raise InputError(
-            f"{name}: its shapes are fixed; ranges take a network of the zoo, or a program that "
+            f"{name} cannot have ranges; they take a network of the zoo, or a program that "
             "torch.export.export made with dynamic_shapes"
         )
     return None
@@ -153,8 +151,6 @@ def _of_program(program: Any, name: str, wanted: Dims) -> Symbolic | None:
     _check_names(name, wanted, found)
     if not found:
         return None
-    if program.graph_signature.buffers_to_mutate:
-        raise InputError(f"{name} keeps state from call to call; its shapes cannot have ranges")
     limits = {str(symbol): limit for symbol, limit in program.range_constraints.items()}
     dims = []
     for dim, symbol in found.items():
@@ -172,7 +168,11 @@ def _of_program(program: Any, name: str, wanted: Dims) -> Symbolic | None:
             )
         dims.append(one)
     inputs = _inputs(program, {found[dim.name]: dim.high for dim in dims})
-    return Symbolic(name, program, tuple(dims), found, inputs)
+    try:
+        graph = decomposed_graph(program)
+    except UnsupportedModelError as error:
+        raise UnsupportedModelError(f"{name} cannot have ranges: {error}") from None
+    return Symbolic(name, program, tuple(dims), found, inputs, graph)
 
 
 def _check_names(name: str, wanted: Dims, known: Mapping[str, str]) -> None:

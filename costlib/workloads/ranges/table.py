@@ -51,8 +51,11 @@ class ShapeTable(Frozen):
         Shapes of its tensors.
     lengths
         Dimensions whose true extents each function takes after the inputs, as int64 scalars.
+    columns
+        Extents of each dimension that there are points for.
     points
-        One for each combination of extents, the last dimension's running fastest.
+        What serves each combination of these, the last dimension's running fastest: the point with
+        these extents, or a larger one.
     """
 
     signature: Signature
@@ -61,18 +64,33 @@ class ShapeTable(Frozen):
     inputs: tuple[Shape, ...]
     outputs: tuple[Shape, ...]
     lengths: tuple[str, ...]
+    columns: tuple[tuple[int, ...], ...]
     points: tuple[Point, ...]
 
     @cached_property
     def _serving(self) -> tuple[tuple[int, ...], ...]:
         """For each extent of each dimension, how far its points lie from the first one."""
-        sizes = [point.sizes for point in self.points]
-        columns = [sorted(set(column)) for column in zip(*sizes, strict=True)]
-        strides = [math.prod(map(len, columns[n + 1 :])) for n in range(len(columns))]
+        strides = [math.prod(map(len, self.columns[n + 1 :])) for n in range(len(self.columns))]
         return tuple(
             tuple(stride * bisect_left(column, n) for n in range(dim.low, dim.high + 1))
-            for dim, column, stride in zip(self.dims, columns, strides, strict=True)
+            for dim, column, stride in zip(self.dims, self.columns, strides, strict=True)
         )
+
+    def with_fastest(self, latency_s: Sequence[float]) -> ShapeTable:
+        """Let a larger point serve where it is faster: one that was tuned more, perhaps.
+
+        ``latency_s`` are the seconds of each point.
+        """
+        can_be = [
+            [n for n, other in enumerate(self.points) if self._computes(other, point)]
+            for point in self.points
+        ]
+        best = [min(others, key=lambda n: (latency_s[n], n)) for others in can_be]
+        return self.model_copy(update={"points": tuple(self.points[n] for n in best)})
+
+    def _computes(self, other: Point, point: Point) -> bool:
+        triples = zip(self.dims, other.sizes, point.sizes, strict=True)
+        return all(a == b or (a > b and dim.name in self.padded) for dim, a, b in triples)
 
     def serving(self, sizes: Sequence[int]) -> Point:
         """Return the nearest point that computes a shape; its extents lie in the ranges."""

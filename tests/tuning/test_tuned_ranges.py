@@ -1,0 +1,161 @@
+"""One compiled file for all shapes of a range, and runs that tune it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from costlib import tune
+from costlib.errors import DifferentNetworkError, InputError
+from costlib.tuning.check import check
+from costlib.tuning.compiled import CompiledNetwork
+from costlib.tuning.config import TuneConfig
+from costlib.tuning.ranges import ShapeResult, check_shapes
+from costlib.workloads import prepare_network
+from costlib.workloads.interface import with_shapes
+from costlib.workloads.ranges.ranged import RangedNetwork, ranged
+
+WIDTH = 8
+BATCH, SEQUENCE = (1, 2), (3, 6)
+
+
+class Attention(nn.Module):
+    """Attention and a mean: rows and columns mix. Called with nests, as a user's module may be."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, given):
+        x, scale = given["x"], given["scale"]
+        found = torch.softmax(x @ x.transpose(1, 2), -1) @ self.linear(x) * scale
+        return {"all": found, "mean": found.mean(1)}
+
+
+@pytest.fixture(scope="module")
+def program():
+    torch.manual_seed(0)
+    ends = {"batch": BATCH, "sequence": SEQUENCE}
+    dims = {
+        n: torch.export.Dim(name, min=a, max=b) for n, (name, (a, b)) in enumerate(ends.items())
+    }
+    inputs = {"x": torch.randn(2, 6, WIDTH), "scale": torch.tensor(2.0)}
+    shapes = ({"x": dims, "scale": None},)
+    return torch.export.export(Attention().eval(), (inputs,), dynamic_shapes=shapes)
+
+
+@pytest.fixture(scope="module")
+def network(program) -> RangedNetwork:
+    found = ranged(program, {})
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def compiled(network: RangedNetwork, hardware, tmp_path_factory) -> CompiledNetwork:
+    modules = named_modules(network, hardware)
+    path = tmp_path_factory.mktemp("ranges") / "network.so"
+    CompiledNetwork.build(with_shapes(modules, network.table), hardware).save(path)
+    return CompiledNetwork.load(path)
+
+
+def named_modules(network: RangedNetwork, hardware):
+    modules = [prepare_network(point, hardware) for point in network.networks]
+    return dict(zip(network.functions, modules, strict=True))
+
+
+def inputs(*shape: int):
+    return {"x": torch.randn(*shape, WIDTH), "scale": torch.tensor(0.5)}
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.tuples(st.integers(*BATCH), st.integers(*SEQUENCE)))
+@example((1, 3))
+@example((2, 6))
+def test_every_shape_is_right(program, compiled: CompiledNetwork, shape: tuple[int, int]) -> None:
+    given_ = inputs(*shape)
+    expected = program.module()(given_)
+    found = compiled(given_)
+    for name, tensor in found.items():
+        assert tensor.shape == expected[name].shape
+        assert tensor.is_contiguous()
+        torch.testing.assert_close(tensor, expected[name])
+    as_numpy = compiled({name: tensor.numpy() for name, tensor in given_.items()})
+    assert isinstance(as_numpy["all"], np.ndarray)
+    np.testing.assert_array_equal(as_numpy["all"], found["all"].numpy())
+
+
+@pytest.mark.parametrize(
+    ("shape", "reason"),
+    [
+        ((3, 4), "'batch' is 3; the network takes batch=1:2"),
+        ((1, 2), "'sequence' is 2; the network takes sequence=3:6"),
+        ((1,), r"the network takes given_x: float32\[batch, sequence, 8\]; given was"),
+    ],
+)
+def test_shapes_out_of_range(compiled: CompiledNetwork, shape, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        compiled(inputs(*shape))
+
+
+def test_points_share_kernels_and_those_that_do_not_serve_are_left_out(
+    network: RangedNetwork, hardware
+) -> None:
+    modules = named_modules(network, hardware)
+    alone = len(with_shapes(modules, network.served_by([9, 9, 9, 9, 9, 1]).table).functions)
+    last = network.table.points[-1]
+    twice = (*network.table.points[:-2], last.model_copy(update={"function": "again"}), last)
+    assert len(twice) == len(network.table.points) == 6
+    again = network.table.model_copy(update={"points": (twice[-2], *[last] * 5)})
+    assert len(with_shapes(modules | {"again": modules["main"]}, again).functions) == alone + 1
+
+
+def test_check_compares_both_ends_and_shapes_between(program, hardware) -> None:
+    found = check(program, hardware=hardware, dim={"batch": (1, 1), "sequence": (4, 6)})
+    assert found.status == "right"
+    assert [one.sizes["sequence"] for one in found.shapes[:2]] == [4, 6]
+    assert any(one.sizes != one.served_by for one in found.shapes)
+
+
+def test_a_different_shape_is_an_error(network: RangedNetwork) -> None:
+    sizes = {"batch": 1, "sequence": 4}
+    wrong = ShapeResult(sizes=sizes, served_by=sizes, max_abs_error=1.0, fault="output0: wrong")
+    with pytest.raises(DifferentNetworkError, match="with batch=1, sequence=4 computes something"):
+        check_shapes(network, [wrong])
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        (TuneConfig(layouts=True), "--layouts takes networks of fixed shapes"),
+        (TuneConfig(weights="int8"), "--weights takes networks of fixed shapes"),
+        (TuneConfig(against=("onnxruntime",)), "--against takes networks of fixed shapes"),
+        (TuneConfig(objective="requirement", required_s=(1.0,)), "'requirement' takes networks"),
+    ],
+)
+def test_what_fixed_shapes_have(program, tmp_path: Path, config, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        tune(program, out=tmp_path / "run", bundle="none", config=config, dim={"batch": (1, 1)})
+
+
+def test_a_run_of_a_range(program, hardware, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    dims = {"batch": (1, 1), "sequence": (5, 6)}
+    result = tune(program, out=out, trials=4, bundle="none", hardware=hardware, dim=dims)
+    (found,) = result.ranges
+    assert found.dims == dims
+    assert found.points[-1].sizes == {"batch": 1, "sequence": 6}
+    assert [point.network for point in found.points] == [one.network for one in result.networks]
+    assert all(point.latency_after_s > 0 for point in found.points)
+    assert found.points[-1].trials > 0
+    assert "the next larger point along sequence" in found.between
+    assert not any(one.fault for one in found.compared)
+    assert json.loads((out / "result.json").read_text())["ranges"][0]["dims"]["sequence"] == [5, 6]
+    assert CompiledNetwork.load(out / "network.so")(inputs(1, 5))["all"].shape == (1, 5, WIDTH)

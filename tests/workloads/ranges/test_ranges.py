@@ -1,0 +1,189 @@
+"""Ranges, the points that serve them, and what cannot have them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from costlib.errors import InputError, UnsupportedModelError
+from costlib.workloads.importers.torch_export import export_in_ranges
+from costlib.workloads.ranges.dimension import Dimension, parse_dims
+from costlib.workloads.ranges.ranged import ranged
+from costlib.workloads.ranges.symbolic import symbolic
+from costlib.workloads.ranges.table import Point, ShapeTable, grid, padded_to
+from costlib.workloads.signature import TensorSpec, flat_signature
+
+BATCH, SEQUENCE = (torch.export.Dim(name, min=1, max=8) for name in ("batch", "sequence"))
+ranges = st.tuples(st.integers(1, 600), st.integers(0, 600)).map(lambda p: (p[0], p[0] + p[1]))
+
+
+def exported(module: nn.Module, dims=None):
+    shapes = ({0: BATCH, 1: SEQUENCE} if dims is None else dims,)
+    return torch.export.export(module.eval(), (torch.randn(3, 4, 2),), dynamic_shapes=shapes)
+
+
+class Flip(nn.Module):
+    def forward(self, x):
+        return x.flip(1)
+
+
+class Fixed(nn.Module):
+    def forward(self, x):
+        return x + torch.ones(3, 4)
+
+
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, x):
+        self.calls.add_(1)
+        return x + self.calls
+
+
+def test_dims_as_they_are_written() -> None:
+    assert parse_dims(["batch=1:32", "x.1=7:7"]) == {"batch": (1, 32), "x.1": (7, 7)}
+
+
+@pytest.mark.parametrize(
+    ("texts", "reason"),
+    [
+        (["sequence"], "'sequence' is no range"),
+        (["sequence=16"], "no range"),
+        (["sequence=16:a"], "no range"),
+        (["=1:2"], "no range"),
+        (["sequence=128:16"], "is empty; write sequence=16:128"),
+        (["sequence=0:16"], "begins below 1"),
+        (["sequence=-3:16"], "begins below 1"),
+        (["a=1:2", "a=1:3"], "two ranges"),
+    ],
+)
+def test_what_is_no_range(texts: list[str], reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        parse_dims(texts)
+
+
+@given(ranges, st.integers(2, 8))
+def test_points_are_few_and_both_ends_are_among_them(ends: tuple[int, int], most: int) -> None:
+    low, high = ends
+    points = Dimension.of("n", low, high).points(most)
+    assert {low, high} <= set(points) <= set(range(low, high + 1))
+    assert len(points) <= most
+    assert list(points) == sorted(points)
+
+
+@given(st.lists(ranges, min_size=1, max_size=3), st.data())
+def test_the_nearest_point_that_is_large_enough_serves(ends: list[tuple[int, int]], data) -> None:
+    dims = [Dimension.of(f"d{n}", *pair) for n, pair in enumerate(ends)]
+    points = grid([dim.points(4) for dim in dims])
+    spec = TensorSpec(name="x", dtype="float32", shape=points[-1])
+    table = ShapeTable(
+        signature=flat_signature([spec], [spec]),
+        dims=tuple(dims),
+        padded=(),
+        inputs=(tuple(dim.name for dim in dims),),
+        outputs=((dims[0].name, f"{dims[-1].name} - 1"),),
+        lengths=(dims[-1].name,),
+        columns=tuple(dim.points(4) for dim in dims),
+        points=tuple(Point(function=str(sizes), sizes=sizes) for sizes in points),
+    )
+    sizes = tuple(data.draw(st.integers(dim.low, dim.high)) for dim in dims)
+    enough = [p for p in points if all(n <= m for n, m in zip(sizes, p, strict=True))]
+    assert table.serving(sizes).sizes == min(enough)
+    assert table.sizes_of([spec.model_copy(update={"shape": sizes})]) == sizes
+    assert table.output_shapes(sizes) == [(sizes[0], sizes[-1] - 1)]
+    assert [int(n) for n in table.true_extents(sizes)] == [sizes[-1]]
+    assert ShapeTable.model_validate_json(table.model_dump_json()) == table
+
+
+def test_a_larger_point_serves_where_it_is_faster() -> None:
+    found = ranged(exported(Flip()), {"batch": (1, 3), "sequence": (1, 2)})
+    assert found is not None
+    assert found.table.padded == ("batch",)
+    assert grid(found.table.columns) == [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (3, 2)]
+    table = found.served_by([3.0, 1.0, 4.0, 2.0, 2.0, 0.5]).table
+    assert table.serving((1, 1)).sizes == (3, 1)
+    assert table.serving((2, 1)).sizes == (3, 1)
+    assert table.serving((1, 2)).sizes == table.serving((3, 2)).sizes == (3, 2)
+    assert found.served_by([1.0] * 6).table == found.table
+
+
+def test_padding_repeats_the_last() -> None:
+    found = padded_to(np.array([[1, 2], [3, 4]]), (3, 4))
+    assert found.tolist() == [[1, 2, 2, 2], [3, 4, 4, 4], [3, 4, 4, 4]]
+
+
+def test_ranges_are_those_of_the_program_unless_others_are_wanted() -> None:
+    program = exported(nn.Linear(2, 2))
+    found = ranged(program, {"sequence": (4, 4)})
+    assert found is not None
+    assert found.table.dims == (Dimension.of("batch", 1, 8), Dimension.of("sequence", 4, 4))
+    assert found.table.padded == ("batch",)
+    assert found.table.inputs == found.table.outputs == (("batch", "sequence", 2),)
+    assert found.table.lengths == ()
+    assert found.unpadded is None
+
+
+def test_a_saved_program_has_forgotten_the_names(tmp_path: Path) -> None:
+    torch.export.save(exported(nn.Softmax(1)), tmp_path / "net.pt2")
+    found = symbolic(tmp_path / "net.pt2", {"input.1": (2, 3)})
+    assert found is not None
+    assert [dim.name for dim in found.dims] == ["input.0", "input.1"]
+    assert [len(dim) for dim in found.dims] == [8, 2]
+
+
+def test_each_extent_by_itself_where_a_larger_one_does_not_serve() -> None:
+    found = ranged(exported(Flip()), {"batch": (1, 1), "sequence": (1, 3)})
+    assert found is not None
+    assert found.table.padded == ()
+    assert [point.sizes for point in found.table.points] == [(1, 1), (1, 2), (1, 3)]
+    assert "aten.flip" in str(found.unpadded)
+
+
+def test_a_network_of_the_zoo_has_no_more_than_it_takes() -> None:
+    assert symbolic("bert_tiny", {}) is None
+    assert symbolic("matmul 8 8 8", {}) is None
+
+
+HALF = torch.export.Dim("half", min=1, max=4)
+OPEN = {0: torch.export.Dim("batch")}
+
+
+@pytest.mark.parametrize(
+    ("source", "dims", "reason"),
+    [
+        ("bert_tiny", {"length": (1, 2)}, "no dimension 'length'; it has batch, sequence"),
+        ("bert_tiny", {"sequence": (8, 8)}, "single extent"),
+        ("matmul 8 8 8", {"n": (1, 2)}, "matmul 8 8 8 cannot have ranges; they take"),
+        (lambda: exported(nn.ReLU()), {"n": (1, 2)}, "no dimension 'n'; it has batch, sequence"),
+        (lambda: exported(nn.ReLU()), {"batch": (1, 9)}, "takes 1 to 8 for 'batch', not 1 to 9"),
+        (lambda: exported(nn.ReLU(), {}), {"batch": (1, 2)}, "its shapes are fixed"),
+        (lambda: exported(nn.ReLU(), OPEN), {}, "'batch' has no largest extent"),
+        (lambda: exported(nn.ReLU(), {1: 2 * HALF}), {}, "a range takes one that is a number"),
+        (lambda: exported(Counting()), {}, "keeps state"),
+        (Path("none.pt2"), {}, "no such file"),
+    ],
+)
+def test_what_cannot_have_ranges(source, dims, reason: str) -> None:
+    with pytest.raises(InputError, match=reason) as caught:
+        ranged(source() if callable(source) else source, dims)
+    assert "\n" not in str(caught.value)
+
+
+def test_too_many_extents_one_by_one() -> None:
+    wide = torch.export.Dim("sequence", min=1, max=100)
+    with pytest.raises(InputError, match=r"aten.flip.*100 are too many, narrow the range"):
+        ranged(exported(Flip(), {1: wide}), {})
+
+
+def test_a_module_that_fixes_what_should_have_a_range() -> None:
+    with pytest.raises(UnsupportedModelError, match="these ranges are not possible") as caught:
+        export_in_ranges(Fixed(), (torch.randn(3, 4),), ({0: BATCH},), "it")
+    assert "\n" not in str(caught.value)
