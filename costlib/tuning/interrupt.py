@@ -59,6 +59,7 @@ class Interruptible(AbstractContextManager["Interruptible"]):
             leave_terminal()
             signal.signal(signal.SIGHUP, signal.SIG_IGN)  # The kernel and the shell both send it.
         if self._asked:
+            _Raised.ever = True
             raise KeyboardInterrupt
         self._asked = True
         if self._on_asked is not None:
@@ -66,22 +67,38 @@ class Interruptible(AbstractContextManager["Interruptible"]):
                 self._on_asked(STOPPING)
 
 
+class _Raised:
+    """Whether a signal has raised ``KeyboardInterrupt``."""
+
+    ever = False
+
+
 @contextlib.contextmanager
 def ended_like_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP raise ``KeyboardInterrupt``, too, unless they are ignored."""
+    """Let SIGTERM and SIGHUP raise ``KeyboardInterrupt``, too, unless they are ignored.
+
+    Where TVM calls Python, it makes an error of its own of what is raised there. An error after a
+    signal is therefore taken for the signal's.
+    """
 
     def end(number: int, frame: FrameType | None) -> None:
         if number == signal.SIGHUP:
             leave_terminal()
+        _Raised.ever = True
         raise KeyboardInterrupt
 
     before = {}
+    _Raised.ever = False
     if threading.current_thread() is threading.main_thread():
-        for number in set(SIGNALS) - {signal.SIGINT}:
-            if signal.getsignal(number) is signal.SIG_DFL:
+        for number in SIGNALS:
+            if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
                 before[number] = signal.signal(number, end)
     try:
         yield
+    except Exception:
+        if _Raised.ever:
+            raise KeyboardInterrupt from None
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -7,10 +7,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from costlib.errors import UnsupportedModelError
 from costlib.tuning.interrupt import SIGNALS, STOPPING, Interruptible, ended_like_ctrl_c
+from costlib.tvm_compat import tvm
 
 
 @pytest.fixture(autouse=True)
@@ -69,3 +72,17 @@ def test_anything_ends_like_ctrl_c() -> None:
     with pytest.raises(KeyboardInterrupt), ended_like_ctrl_c():
         os.kill(os.getpid(), signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_an_error_that_tvm_makes_of_it_is_an_interruption() -> None:
+    def interrupted(_mod: Any, _context: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    transform = tvm.transform.module_pass(interrupted, opt_level=0)
+    with pytest.raises(KeyboardInterrupt), ended_like_ctrl_c():
+        try:
+            transform(tvm.IRModule({}))
+        except Exception as error:
+            raise UnsupportedModelError("TVM cannot lower it") from error
+    with pytest.raises(UnsupportedModelError), ended_like_ctrl_c():
+        raise UnsupportedModelError("this time nobody interrupted")
