@@ -55,6 +55,10 @@ def load_in_pytorch(
             return plain()
 
     leaves = pytree.tree_leaves(call())
+    if in_bfloat16:  # Which autocast leaves as a product returns it.
+        leaves = [
+            one.float() if getattr(one, "dtype", None) == torch.bfloat16 else one for one in leaves
+        ]
     return call, [to_numpy(one).copy() for one in leaves if isinstance(one, torch.Tensor)]
 
 
