@@ -16,6 +16,9 @@ from costlib.tvm_compat.intrinsics import BF16
 _INTRINSIC = "meta_schedule.auto_tensorize"
 """The annotation of a block that is to become an instruction."""
 
+_MAKES_BLOCKS = "Blockize"
+"""The step without which there is none."""
+
 
 def rules_with_bf16(rules: list[Any], target: dict[str, Any]) -> list[Any]:
     """Add a rule for products of bfloat16 to a target's schedule rules, if it has AVX512-BF16."""
@@ -45,6 +48,8 @@ def keep_instructions_whole(schedule: Any) -> None:
     schedule
         A ``tvm.s_tir.Schedule`` to which ``RewriteParallelVectorizeUnroll`` is yet to be applied.
     """
+    if not any(str(step.kind.name) == _MAKES_BLOCKS for step in schedule.trace.insts):
+        return
     for realize in list(_instructions(schedule.mod["main"].body)):
         block = schedule.get_sblock(str(realize.block.name_hint), func_name="main")
         loops = schedule.get_loops(block)

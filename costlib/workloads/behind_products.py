@@ -8,6 +8,7 @@ both operands of attention's first product, which costs two kernels, too.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any
 
 from costlib.tvm_compat import relax, tirx, tvm
@@ -22,14 +23,23 @@ ELEMENTWISE = {
     )
 }
 
+ROUNDING = {
+    f"relax.{name}"
+    for name in ("astype", "ceil", "floor", "isfinite", "isinf", "isnan", "round", "where")
+}
+"""Others of each element, which quantised networks are full of."""
 
 _FACTORS = 1e-3, 1e3
 """Others might make of a product what no float32 can hold."""
 
 
-def moved_behind_products(mod: Any) -> Any:
-    """Move them in a Relax module whose bindings are canonical, constants folded."""
-    return rewritten(rewritten(mod, lambda _: _Mover()), lambda _: _Merger())
+def moved_behind_products(mod: Any, *, rounding: bool = False) -> Any:
+    """Move them in a Relax module whose bindings are canonical, constants folded.
+
+    Behind what rounds, too, if that is asked for.
+    """
+    passed = ELEMENTWISE | (ROUNDING if rounding else set())
+    return rewritten(rewritten(mod, lambda _: _Mover(passed)), lambda _: _Merger())
 
 
 class Looking(relax.PyExprMutator):  # type: ignore[misc]
@@ -74,6 +84,10 @@ class _Merger(Looking):
 
 @relax.expr_functor.mutator
 class _Mover(Looking):
+    def __init__(self, passed: Collection[str]) -> None:
+        super().__init__()
+        self.passed = passed
+
     def visit_call_(self, call: Any) -> Any:
         shape, _ = static_type(call)
         call = self.visit_expr_post_order(call)
@@ -85,7 +99,7 @@ class _Mover(Looking):
         if is_call(call, "relax.matmul"):
             flat = self._flat_product(call, shape)
             return self._scaled_product(call) if flat is None else flat
-        if getattr(call.op, "name", "") in ELEMENTWISE:
+        if getattr(call.op, "name", "") in self.passed:
             return self._elementwise(call, shape)
         return call
 

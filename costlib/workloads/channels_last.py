@@ -9,16 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from costlib.tvm_compat import relax, tirx, tvm
-from costlib.workloads.behind_products import ELEMENTWISE, Looking
+from costlib.workloads.behind_products import ELEMENTWISE, ROUNDING, Looking
 from costlib.workloads.folding import permutation, rewritten, static_type
 
 TO_LAST, TO_FIRST = [0, 2, 3, 1], [0, 3, 1, 2]
 """The permutations of a batch of images."""
 
-_ALIKE = ELEMENTWISE | {
-    f"relax.{name}"
-    for name in ("astype", "ceil", "floor", "isfinite", "isinf", "isnan", "round", "where")
-}
+_ALIKE = ELEMENTWISE | ROUNDING
 _POOLING = {
     "relax.nn.max_pool2d": relax.op.nn.max_pool2d,
     "relax.nn.avg_pool2d": relax.op.nn.avg_pool2d,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from costlib.errors import CostlibError, UnsupportedModelError, quoted
@@ -72,7 +72,8 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
         try:
             plain = decomposed(network.mod)
             if _is_one_dataflow(plain):  # What is moved must be known where it is moved to.
-                for rewrite in (moved_behind_products, joined_products, products_through_views):
+                moved = partial(moved_behind_products, rounding=network.precision == "int8")
+                for rewrite in (moved, joined_products, products_through_views):
                     plain = rewrite(_cleaned(plain))
             if network.weights is not None:
                 plain = with_small_weights(_cleaned(plain), network.weights)

@@ -29,7 +29,14 @@ def with_integer_products(mod: Any) -> Any:
     for each output, and sums that 32 bits hold; the others stay as they are. What comes out is the
     same up to the rounding of float32. Convolutions have their channels last.
     """
-    return channels_stay_last(rewritten(mod, lambda _: _Rewriter()))
+    rewriters: list[_Rewriter] = []
+
+    def rewriter(_: Any) -> Any:
+        rewriters.append(_Rewriter())
+        return rewriters[-1]
+
+    changed = rewritten(mod, rewriter)
+    return channels_stay_last(changed) if any(one.convolves for one in rewriters) else changed
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,12 @@ class _Weights:
 
 @relax.expr_functor.mutator
 class _Rewriter(relax.PyExprMutator):  # type: ignore[misc]
+    """Rewrites a function; ``convolves`` if there was a convolution to rewrite."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolves = False
+
     def visit_call_(self, call: Any) -> Any:
         shape, _ = static_type(call)
         call = self.visit_expr_post_order(call)
@@ -96,6 +109,7 @@ class _Rewriter(relax.PyExprMutator):  # type: ignore[misc]
             return None
         if scale is not None and scale.size > 1 and scale.shape[0] != outputs:
             return None
+        self.convolves = True
         codes, zero = self._unsigned(data)
         codes = self._emit(relax.op.permute_dims(codes, TO_LAST))
         top, left, bottom, right = (int(n) for n in attrs.padding)

@@ -24,8 +24,11 @@ _PACKED, _LANES = "packed", 16
 
 _STEPS = {
     "subtract_divide_multiply_add": "batch-norm",
-    "divide_round_maximum_minimum_isnan_where_cast_add_maximum_minimum_cast": "quantise",
-    "cast_subtract_cast_multiply": "dequantise",
+    **{
+        f"divide_round_maximum_minimum_isnan_where_cast_{moved}_maximum_minimum_cast": "quantise"
+        for moved in ("add", "subtract")
+    },
+    **{f"cast_{moved}_cast_multiply": "dequantise" for moved in ("add", "subtract")},
 }
 """Operators that people have one name for."""
 

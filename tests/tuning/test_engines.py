@@ -47,7 +47,9 @@ def test_each_engine_computes_on_the_same_inputs(
     with EngineProcess(engine, handover, threads=1, patient=True) as process:
         assert 0 < process.fastest_call(0.01) < 1
     (output,) = process.outputs
-    np.testing.assert_allclose(output, expected[0], atol=1e-4)
+    assert output.dtype == "float32"
+    tolerance = 2e-2 if engine.name.endswith("bf16") else 1e-4
+    np.testing.assert_allclose(output, expected[0], atol=tolerance)
 
 
 def test_an_engine_that_dies_is_an_error(handover: Handover) -> None:

@@ -201,8 +201,15 @@ def test_the_faster_layout_is_compiled(bundle: Bundle, hardware: Hardware, tmp_p
     assert chosen.max_abs_error < 1e-3 < chosen.max_abs_output
 
 
-def test_weights_in_few_bits_are_held_against_rounded_ones(
-    bundle: Bundle, hardware: Hardware, tmp_path: Path
+@pytest.mark.parametrize(
+    ("config", "suffix"),
+    [
+        (TuneConfig(weights="int4", measure=QUICK), "int4"),
+        (TuneConfig(dtype="bfloat16", measure=QUICK), "bf16"),
+    ],
+)
+def test_what_is_rounded_is_held_against_the_same_in_float32(
+    config: TuneConfig, suffix: str, bundle: Bundle, hardware: Hardware, tmp_path: Path
 ) -> None:
     result = tune(
         "dense 1 64 128 bias=1",
@@ -210,10 +217,10 @@ def test_weights_in_few_bits_are_held_against_rounded_ones(
         trials=4,
         bundle=bundle,
         hardware=hardware,
-        config=TuneConfig(weights="int4", measure=QUICK),
+        config=config,
     )
     (network,) = result.networks
-    assert network.network == "dense 1 64 128 bias=1+int4"
+    assert network.network == f"dense 1 64 128 bias=1+{suffix}"
     assert network.original == "the rounded network in float32"
     assert network.rounding_error is not None
     assert 0 <= network.max_abs_error < 1e-2 * network.rounding_error

@@ -35,7 +35,7 @@ def model(
         [helper.make_tensor_value_info("out", TensorProto.UNDEFINED, None)],
         [numpy_helper.from_array(array, name) for name, array in arrays.items()],
     )
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     return load_network(onnx.shape_inference.infer_shapes(made))
 
 

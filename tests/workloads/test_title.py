@@ -63,3 +63,22 @@ def test_other_types_are_named() -> None:
     assert (
         task_title("reshape_sum", arguments, "abcdef12") == "reshape 4×4 → 4 float16 + sum · abcdef"
     )
+
+
+def test_packed_weights_and_what_quantises() -> None:
+    name = (
+        "conv2d_packed_add_cast_multiply_add_divide_tir_round_maximum_minimum_tir_isnan_where"
+        "_cast_subtract_maximum_minimum_cast_cast_add_cast_multiply"
+    )
+    arguments = [
+        ("uint8", (1, 32, 32, 3)),
+        ("int8", (2, 3, 3, 1, 16, 4)),
+        ("float32", (1, 1, 1, 32)),
+        ("float32", (1, 16, 16, 32)),
+    ]
+    title = task_title(name, arguments, "0123456789")
+    what = "add + cast + multiply + add + quantise + dequantise"
+    assert title == f"conv2d 1×32×32×3 → 1×16×16×32, 3×3 NHWC uint8 + {what} · 012345"
+    matrix = [("bfloat16", (4, 48)), ("bfloat16", (1, 24, 16, 2)), ("float32", (10,))]
+    product = task_title("matmul_packed_add", [*matrix, ("float32", (4, 10))], "0123456789")
+    assert product == "dense 4×48 → 4×10 bfloat16 + add · 012345"

@@ -50,12 +50,15 @@ def load_in_pytorch(
         module = torch.compile(module, mode=compiled or None)
     plain = TorchReference(module, signature).timed(inputs)
 
-    def call() -> Any:
-        with torch.autocast("cpu", torch.bfloat16, enabled=in_bfloat16):
+    def in_half() -> Any:
+        with torch.autocast("cpu", torch.bfloat16):
             return plain()
 
-    leaves = pytree.tree_leaves(call())
-    return call, [to_numpy(one).copy() for one in leaves if isinstance(one, torch.Tensor)]
+    call = in_half if in_bfloat16 else plain
+    outputs = [one for one in pytree.tree_leaves(call()) if isinstance(one, torch.Tensor)]
+    if in_bfloat16:  # Which autocast leaves as a product returns it.
+        outputs = [one.float() if one.dtype == torch.bfloat16 else one for one in outputs]
+    return call, [to_numpy(one).copy() for one in outputs]
 
 
 def load_in_onnx_runtime(

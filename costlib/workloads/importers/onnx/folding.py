@@ -32,8 +32,20 @@ _LISTS = (
     onnx.AttributeProto.STRINGS,
 )
 
+_BYTES = ("int8", "uint8")
+
 MOST_FOLDED = 1 << 27
 """Elements; larger results are computed by the program."""
+
+
+def is_folded(node: onnx.NodeProto, arrays: Sequence[np.ndarray | None]) -> bool:
+    """Whether a node of which all inputs are known is computed while a model is imported.
+
+    Not what expands bytes: products are computed on them.
+    """
+    if node.op_type == "DequantizeLinear":
+        return arrays[0] is not None and arrays[0].dtype.name not in _BYTES
+    return node.op_type in FOLDED
 
 
 def folded(

@@ -14,11 +14,11 @@ from costlib.errors import quoted
 from costlib.workloads.importers.onnx import control
 from costlib.workloads.importers.onnx.casting import DTYPES
 from costlib.workloads.importers.onnx.folding import (
-    FOLDED,
     MOST_FOLDED,
     attribute_values,
     elements,
     folded,
+    is_folded,
 )
 from costlib.workloads.importers.onnx.inferred import disagreement, inferred, type_of
 from costlib.workloads.importers.onnx.node import CONVERTERS, Node, Refused, Value
@@ -139,7 +139,7 @@ class Walker:
         arrays = [value.array if isinstance(value, Tensor) else None for value in values]
         is_known = all(a is not None or v is None for a, v in zip(arrays, values, strict=True))
         converter = CONVERTERS.get((domain, proto.op_type))
-        if is_known and size <= MOST_FOLDED and proto.op_type in FOLDED and not domain:
+        if is_known and size <= MOST_FOLDED and not domain and is_folded(proto, arrays):
             try:
                 return [constant(result) for result in folded(proto, arrays, self.opsets)]
             except Refused:

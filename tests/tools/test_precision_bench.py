@@ -1,0 +1,68 @@
+"""The bench of precisions: what it keeps, and that it goes on where it was cut off."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_runs import made_result
+
+from costlib.tuning.comparison import EngineResult
+from tools.benchmarks import precision as bench
+from tools.evidence.in_precisions import InPrecision, Precision, summarise_precisions
+
+
+def row(precision: Precision, ours: float, **fields: Any) -> InPrecision:
+    made = {"seconds": {"costlib": ours, "OpenVINO": 2e-3}, "largest_output": 1.0, **fields}
+    return InPrecision(
+        name="net", precision=precision, threads=1, hardware="some-cpu", trials=16, **made
+    )
+
+
+def test_a_row_of_a_run() -> None:
+    result = made_result()
+    engines = (
+        EngineResult(name="openvino", title="OpenVINO", latency_s=2e-3, max_abs_error=1e-6),
+        EngineResult(name="onnxruntime", title="ONNX Runtime", latency_s=None, problem="it fails"),
+    )
+    network = result.networks[0].model_copy(update={"engines": engines, "doubtful": ("tuned",)})
+    made = result.model_copy(update={"networks": (network,)})
+    found = InPrecision.of_run("net", "int8", 1, made)
+    assert found.case == ("net", "int8", 1)
+    assert found.seconds == {"costlib": 1e-3, "PyTorch": 1.5e-3, "OpenVINO": 2e-3}
+    assert found.problems == {"ONNX Runtime": "it fails"}
+    assert found.doubtful == ("costlib",)
+
+
+def test_means_are_by_precision_and_over_our_own_float32() -> None:
+    rows = [row("float32", 4e-3), row("int8", 1e-3)]
+    summary = summarise_precisions(rows)
+    assert summary["by_engine"] == {"float32": {"OpenVINO": 0.5}, "int8": {"OpenVINO": 2.0}}
+    assert summary["by_float32"] == {"int8": 4.0}
+    assert [InPrecision.model_validate(one) for one in summary["cases"]] == rows
+
+
+def test_what_is_there_is_not_measured_again_and_what_fails_costs_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = []
+
+    def in_a_process(_: str, name: str, precision: Precision, *__: str) -> dict[str, Any]:
+        asked.append(precision)
+        if precision == "bfloat16":
+            raise subprocess.CalledProcessError(1, "python")
+        return row(precision, 1e-3).model_copy(update={"name": name}).model_dump()
+
+    out = tmp_path / "precision.json"
+    out.write_text(json.dumps(summarise_precisions([row("float32", 1e-3)])))
+    monkeypatch.setattr(bench, "in_a_process", in_a_process)
+    arguments = ["--runs", str(tmp_path), "--out", str(out), "--networks", "net", "--threads", "1"]
+    monkeypatch.setattr(sys, "argv", ["precision", *arguments])
+    bench.main()
+    assert asked == ["bfloat16", "int8"]
+    assert [one.precision for one in bench.read_rows(out)] == ["float32", "int8"]
+    assert "bfloat16 ended with 1" in capsys.readouterr().out
