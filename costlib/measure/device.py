@@ -23,7 +23,15 @@ from costlib.errors import InputError, MeasureError, quoted
 from costlib.frozen import Frozen
 from costlib.hardware import Hardware
 from costlib.measure.client import MeasureServer
-from costlib.measure.config import CanaryJob, CheckJob, NetworkJob, Outcome, RunJob
+from costlib.measure.config import (
+    CanaryJob,
+    CheckJob,
+    MeasureConfig,
+    NetworkJob,
+    Outcome,
+    RunJob,
+)
+from costlib.measure.device_here import check_device
 from costlib.measure.faults import fault_of
 from costlib.tvm_compat import rpc, tvm
 from costlib.tvm_compat.link import is_linked, link_shared
@@ -112,7 +120,10 @@ def start_device(tracker: Tracker, hardware: Hardware, address: str | None = Non
     ------
     InputError
         There is no tracker.
+    MeasureError
+        This machine is no such hardware.
     """
+    check_device(hardware, MeasureConfig())
     tracker.check()
     description = Description(
         device_id=uuid.uuid4().hex,

@@ -54,7 +54,7 @@ class EmulatedNetwork:
     Raises
     ------
     EnvironmentMismatchError
-        There is no emulator or no compiler, or the code needs more of TVM than kernels.
+        There is no emulator or no compiler, or the code needs more of TVM than kernels do.
     """
 
     def __init__(
@@ -77,10 +77,11 @@ class EmulatedNetwork:
         includes = [f"-I{path}" for path in include_paths()]
         compiler = str(cross_tool("gcc", triple))
         objects = [str(_SOURCE), str(code)]
-        self._run(
-            [compiler, "-static", "-w", *includes, "-o", str(self._program), *objects, "-lm"],
-            "it does not link for the emulator",
-        )
+        command = [compiler, "-static", "-w", *includes, "-o", str(self._program), *objects, "-lm"]
+        try:
+            _run(command, "it does not link for the emulator")
+        except MeasureError as error:
+            raise EnvironmentMismatchError(str(error)) from None
         code.unlink()
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -106,7 +107,7 @@ class EmulatedNetwork:
         with arguments.open("wb") as file:
             _write_arguments(file.write, self._direct, arrays)
         command = [self._emulator, *_ALL_FEATURES, str(self._program)]
-        self._run([*command, str(arguments), str(results)], "it does not run in the emulator")
+        _run([*command, str(arguments), str(results)], "it does not run in the emulator")
         raw = results.read_bytes()
         found: dict[Base, bytes] = {}
         for output in line.outputs:
@@ -120,16 +121,15 @@ class EmulatedNetwork:
             for tensor in line.returned
         ]
 
-    def _run(self, command: Sequence[str], trouble: str) -> None:
-        try:
-            done = subprocess.run(
-                command, check=False, capture_output=True, text=True, timeout=_SECS
-            )
-        except subprocess.TimeoutExpired:
-            raise MeasureError(f"{trouble}: it took more than {_SECS:.0f} s") from None
-        if done.returncode:
-            said = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-            raise MeasureError(f"{trouble}: {said}")
+
+def _run(command: Sequence[str], trouble: str) -> None:
+    try:
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_SECS)
+    except subprocess.TimeoutExpired:
+        raise MeasureError(f"{trouble}: it took more than {_SECS:.0f} s") from None
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+        raise MeasureError(f"{trouble}: {said}")
 
 
 def _write_arguments(

@@ -70,6 +70,7 @@ def scheduled_by_default(mod: Any, target: Any) -> Any:
         return mod
     from tvm.s_tir import dlight
 
+    mod = tvm.IRModule(mod.functions, attrs=mod.attrs)  # TVM's pass changes what it is given.
     gpu = dlight.gpu
     rules = (gpu.Matmul, gpu.GEMV, gpu.Reduction, gpu.GeneralReduction, gpu.Fallback)
     with target:

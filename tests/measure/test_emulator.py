@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from costlib.space.design_space import DesignSpace
 from costlib.tuning.library import NetworkLibrary
 from costlib.tvm_compat import ms, tvm
 from costlib.tvm_compat.api import commit_program
+from costlib.tvm_compat.straight_line import Call, Line
 from costlib.workloads import load_network, prepare_network
 from costlib.workloads.extraction import tasks_of
 
@@ -94,6 +96,19 @@ def test_one_that_crashes_or_hangs_is_an_error(
     monkeypatch.setattr(emulator, "_SECS", 0.001)
     with pytest.raises(MeasureError, match="took more than"):
         cut_off(network, inputs)
+
+
+@needs_emulator
+def test_code_that_needs_more_than_kernels_do_is_not_emulated(tmp_path: Path) -> None:
+    board = find_hardware("aarch64")
+    library = NetworkLibrary.build(prepare_network(load_network("softmax 4 8"), board), board)
+    assert library.direct is not None
+    with pytest.raises(EnvironmentMismatchError, match="does not link for the emulator"):
+        EmulatedNetwork(library.direct, lambda path: path.write_text("{"), TRIPLE, tmp_path)
+    sorting = Call(SimpleNamespace(global_symbol="tvm.contrib.sort"), [])
+    direct = library.direct._replace(line=Line(calls=[sorting]))
+    with pytest.raises(EnvironmentMismatchError, match=r"calls tvm\.contrib\.sort of TVM's"):
+        EmulatedNetwork(direct, library.save_object, TRIPLE, tmp_path)
 
 
 def test_what_is_missing_is_said_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -353,6 +353,12 @@ def test_a_server_of_tvm_alone_is_refused(tracker: Tracker, start: Start) -> Non
         Fleet(tracker)
 
 
+@pytest.mark.parametrize("spec", ["aarch64", "cuda:sm_80"])
+def test_a_machine_is_offered_as_what_it_is(tracker: Tracker, spec: str) -> None:
+    with pytest.raises(MeasureError, match=r"no aarch64|no CUDA device here|not the GPU"):
+        start_device(tracker, find_hardware(spec))
+
+
 def test_nothing_there(tracker: Tracker) -> None:
     with pytest.raises(MeasureError, match="no free device with the key 'test_nothing_there'"):
         Fleet(tracker)

@@ -14,10 +14,11 @@ from cuda_compiler import needs_cuda_compiler
 
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError, InputError, MeasureError
-from costlib.hardware import find_hardware
+from costlib.hardware import Hardware, find_hardware
 from costlib.measure.emulator import EmulatedNetwork
 from costlib.report.curve import draw_curve
 from costlib.report.run import run_report
+from costlib.space.design_space import DesignSpace
 from costlib.training.batches import chosen_hardware
 from costlib.tuning import library as library_module
 from costlib.tuning import untimed
@@ -29,7 +30,8 @@ from costlib.tuning.result import TuneResult
 from costlib.tuning.trials import TRIALS
 from costlib.tuning.tune import tune
 from costlib.tvm_compat import cuda, tvm
-from costlib.workloads import load_network, prepare_network
+from costlib.tvm_compat.networks import scheduled_by_default
+from costlib.workloads import extract_tasks, load_network, prepare_network
 
 SOURCE = "dense 16 32 24 bias=1 relu=1"
 ARM = find_hardware("aarch64+dotprod").simulated()
@@ -85,7 +87,7 @@ def test_without_an_emulator_or_a_linker_it_is_said_and_object_files_are_written
 ) -> None:
     monkeypatch.setattr(library_module, "cross_tool", lambda *_: None)
     monkeypatch.setattr("costlib.measure.emulator.shutil.which", lambda _: None)
-    result = tune(SOURCE, out=tmp_path, trials=2, hardware=ARM)
+    result = tune(SOURCE, out=tmp_path, trials=1, hardware=ARM)
     (network,) = result.untimed
     assert network.not_compared == "qemu-aarch64 is not installed (apt-get install qemu-user)"
     assert network.outputs == () and network.max_abs_error is None
@@ -123,7 +125,7 @@ def test_a_gpu_that_is_not_here_nor_a_compiler(
     which = cuda.shutil.which
     monkeypatch.setattr(cuda.shutil, "which", lambda name: None if "nvcc" in name else which(name))
     gpu = find_hardware("cuda:sm_90").simulated()
-    result = tune("softmax 16 32", out=tmp_path, trials=2, hardware=gpu)
+    result = tune("softmax 16 32", out=tmp_path, trials=1, hardware=gpu)
     (network,) = result.untimed
     assert network.not_compared == "code for cuda needs such a device, and nothing emulates one"
     assert "have seen no cuda, only x86-64" in caplog.text
@@ -131,6 +133,19 @@ def test_a_gpu_that_is_not_here_nor_a_compiler(
     statuses = Dataset.open(tmp_path / TRIALS).scan().select(pl.col("status").unique()).collect()
     assert statuses["status"].to_list() == ["ok"]
     assert b"__global__" in Path(network.library).read_bytes()
+    (task,) = extract_tasks("softmax 16 32", gpu)
+    (sketch,) = Dataset.open(tmp_path / TRIALS).scan().collect()["sketch_id"]
+    assert sketch in {one.sketch_id for one in DesignSpace(task).sketches}
+
+
+def test_what_gets_a_default_schedule_stays_as_it_is() -> None:
+    (task,) = extract_tasks("softmax 16 32", find_hardware("cuda:sm_90"))
+    before = task.mod.script()
+    scheduled = scheduled_by_default(task.mod, task.tvm_target())
+    assert "threadIdx.x" in scheduled.script()
+    assert task.mod.script() == before
+    (here,) = extract_tasks("softmax 16 32", Hardware.local())
+    assert scheduled_by_default(here.mod, here.tvm_target()) is here.mod
 
 
 @needs_cuda_compiler

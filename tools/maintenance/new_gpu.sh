@@ -3,12 +3,17 @@
 #
 #     sh tools/maintenance/new_gpu.sh runs/gpu
 #
-# Called again it goes on where it was stopped. What is found goes to tools/results/cuda.json.
+# Called again it goes on where it was stopped, or tries again what failed. What is found goes to
+# tools/results/cuda.json.
 set -eu
 out=${1:?say where to write, such as runs/gpu}
 
 costlib doctor --target cuda
-python -m tools.maintenance.check_cuda "$out"
-cp "$out/cuda.json" tools/results/cuda.json
-echo "tools/results/cuda.json is written; note the machine and the day in tools/results/provenance.json,"
-echo "then: make results"
+status=0
+python -m tools.maintenance.check_cuda "$out" || status=$?
+if [ -f "$out/cuda.json" ]; then
+    cp "$out/cuda.json" tools/results/cuda.json
+    echo "tools/results/cuda.json is written: note the machine and the day in"
+    echo "tools/results/provenance.json, then: make results"
+fi
+exit "$status"
