@@ -213,6 +213,10 @@ class Compiler:
             module = with_shapes(dict(zip(found.functions, points, strict=True)), found.table)
         CompiledNetwork.build(module, self._hardware, database).save(library)
 
+    def _build_alone(self, number: int, database: Any, library: Path) -> None:
+        prepared = self.networks.prepared[number]
+        CompiledNetwork.build(prepared, self._hardware, database).save(library)
+
     def _ranged(
         self, found: RangedNetwork, out: Path, results: Sequence[NetworkResult]
     ) -> RangeResult:
@@ -230,12 +234,10 @@ class Compiler:
 
     def _blamed(self, number: int, database: Any, original: Original) -> list[Task]:
         """Return the tasks whose programs make a network compute something else, by halving."""
-        prepared = self.networks.prepared[number]
         library = self._measurer.server.folder / "blamed.so"
 
         def among(tasks: Sequence[Task]) -> list[Task]:
-            some = only(database, tasks)
-            CompiledNetwork.build(prepared, self._hardware, some).save(library)
+            self._build_alone(number, only(database, tasks), library)
             if not faults_of(original.compare(library, self._measurer)[0]):
                 return []
             if len(tasks) == 1:

@@ -36,7 +36,9 @@ class FakeOriginal:
         self.bad = bad
         self.compared = 0
 
-    def compare(self, library: Path, _: object) -> tuple[list[OutputAgreement], float]:
+    def compare(
+        self, library: Path, _: object, __: str = "main"
+    ) -> tuple[list[OutputAgreement], float]:
         self.compared += 1
         held = json.loads(library.read_text())
         fault = "wrong" if self.bad & set(held) or "always" in self.bad else None
@@ -70,6 +72,7 @@ def compiled(
         max_abs_output=1,
     )
     monkeypatch.setattr(Compiler, "_build", build)
+    monkeypatch.setattr(Compiler, "_build_alone", build)
     monkeypatch.setattr(compiling, "compare", lambda *_: figures)
     monkeypatch.setattr(compiling, "only", lambda _, tasks: [t.workload_id for t in tasks])
     measurer = SimpleNamespace(server=SimpleNamespace(folder=tmp_path), devices=object())
