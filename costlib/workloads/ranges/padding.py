@@ -262,6 +262,8 @@ class _Padding:
         given = self.axes(node.args[0])
         numbers = [n % len(given) for n in argument(node, 1, "dim") or range(len(given))]
         keepdim = argument(node, 2, "keepdim", False)
+        if node.meta["val"].dtype != node.args[0].meta["val"].dtype:
+            raise UnpaddableError("it changes the type")
         for axis in axes:
             self.fill(node, 0, axis, 0.0)
         count: Any = math.prod(extent_of(given[n], {}) for n in numbers if n not in axes)
@@ -330,7 +332,7 @@ def _is_count(node: Any, counts: set[Any]) -> bool:
         return False
     name = _name(node)
     if name == "aten.add":
-        return isinstance(node.args[1], int) and node.args[1] >= 0
+        return isinstance(node.args[1], int) and node.args[1] >= 0 and not node.kwargs
     return name in _LAYING_OUT or name in _COPYING or name in _KEEPING
 
 
