@@ -38,6 +38,21 @@ class Fixed(nn.Module):
         return x + torch.ones(3, 4)
 
 
+class Twice(nn.Module):
+    def forward(self, x):
+        return torch.cat([x, x], 1)
+
+
+class Size(nn.Module):
+    def forward(self, x):
+        return x, x.shape[1]
+
+
+class Scaled(nn.Module):
+    def forward(self, x):
+        return x * x.shape[1]
+
+
 class Counting(nn.Module):
     def __init__(self):
         super().__init__()
@@ -151,6 +166,25 @@ def test_each_extent_by_itself_where_a_larger_one_does_not_serve() -> None:
     assert "aten.flip" in str(found.unpadded)
 
 
+def test_what_is_computed_with_the_size_is_another_at_each() -> None:
+    for batch in ((1, 1), (1, 2)):
+        found = ranged(exported(Scaled()), {"batch": batch, "sequence": (2, 3)})
+        assert found is not None
+        assert found.table.padded == ("batch",) * (batch == (1, 2))
+        for network in found.networks:
+            (x,) = network.random_inputs(0)
+            (expected,) = network.reference([x])
+            np.testing.assert_allclose(x * x.shape[1], expected)
+
+
+def test_an_output_may_be_of_any_extent_where_nothing_is_padded() -> None:
+    found = ranged(exported(Twice()), {"batch": (1, 2), "sequence": (2, 3)})
+    assert found is not None
+    assert found.table.padded == ("batch",)
+    assert found.table.outputs == (("batch", None, 2),)
+    assert found.table.output_shapes((1, 2)) == [(1, None, 2)]
+
+
 def test_a_network_of_the_zoo_has_no_more_than_it_takes() -> None:
     assert symbolic("bert_tiny", {}) is None
     assert symbolic("matmul 8 8 8", {}) is None
@@ -172,6 +206,7 @@ OPEN = {0: torch.export.Dim("batch")}
         (lambda: exported(nn.ReLU(), OPEN), {}, "'batch' has no largest extent"),
         (lambda: exported(nn.ReLU(), {1: 2 * HALF}), {}, "a range takes one that is a number"),
         (lambda: exported(Counting()), {}, "keeps state"),
+        (lambda: exported(Size()), {}, "returns a size as a number"),
         (Path("none.pt2"), {}, "no such file"),
     ],
 )
