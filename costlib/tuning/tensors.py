@@ -93,7 +93,7 @@ def as_torch(tensor: Any) -> Any:
     return torch.from_dlpack(tensor)
 
 
-def cropped_to(tensor: Any, shape: Sequence[int]) -> Any:
+def cropped_to(tensor: Any, shape: Sequence[int | None]) -> Any:
     """Return the first elements along each axis, as many as a shape has, in memory of their own."""
     if tuple(tensor.shape) == tuple(shape):
         return tensor

@@ -46,13 +46,10 @@ class Padded:
         Takes the program's inputs at the point, flat, then ``lengths``; returns a tuple.
     lengths
         Dimensions whose true extents it takes, each an int64 scalar.
-    outputs
-        Axes of what it returns.
     """
 
     module: Any
     lengths: tuple[str, ...]
-    outputs: tuple[Axes, ...]
 
 
 def padded(module: Any, point: Mapping[str, int], fixed: Mapping[str, int]) -> Padded:
@@ -100,23 +97,19 @@ class _Padding:
             if node.op == "call_module":  # It checks the inputs.
                 self._graph.erase_node(node)
             elif node.op == "output":
-                outputs = self._outputs(node)
-            else:
+                node.args = (tuple(one for one in node.args[0] if isinstance(one, fx.Node)),)
+                self._check_returned(node.args[0])
+            elif self._point:
                 self._visit(node)
         self._graph.eliminate_dead_code()
         self._graph.lint()
         self._module.recompile()
-        return Padded(self._module, tuple(self._lengths), outputs)
+        return Padded(self._module, tuple(self._lengths))
 
-    def _outputs(self, node: Any) -> tuple[Axes, ...]:
-        found = [value for value in node.args[0] if isinstance(value, fx.Node)]
-        axes = tuple(self.axes(value) for value in found)
-        for one in axes:
-            for axis in one:
-                if not (is_static(axis) or len(axis) == 1):
-                    raise UnpaddableError("an output lays out several dimensions as one axis")
-        node.args = (tuple(found),)
-        return axes
+    def _check_returned(self, outputs: Sequence[Any]) -> None:
+        axes = [axis for one in outputs for axis in self._axes.get(one, ())]
+        if not all(is_static(axis) or len(axis) == 1 for axis in axes):
+            raise UnpaddableError("an output lays out several dimensions as one axis")
 
     def _visit(self, node: Any) -> None:
         value = node.meta.get("val")
@@ -146,7 +139,7 @@ class _Padding:
     def _ruled(self, node: Any, name: str) -> Any:
         tensors = [one for one in node.all_input_nodes if one in self._axes]
         short = name.partition(".")[2]
-        takes_sizes = len(tensors) < len(node.all_input_nodes)
+        takes_sizes = any(self._is_size(one) for one in node.all_input_nodes)
         if takes_sizes and short not in TAKES_SIZES:
             raise UnpaddableError("it computes with the size")
         parts = [part for one in tensors for part in _each(self._axes[one])]
@@ -160,6 +153,11 @@ class _Padding:
         if torch.Tag.pointwise in getattr(node.target, "tags", ()):
             return elementwise(node, self)
         raise UnpaddableError("no rule says along which axes it mixes elements")
+
+    def _is_size(self, node: Any) -> bool:
+        """Whether it is a number that is another one in a smaller shape."""
+        expression = getattr(getattr(node.meta.get("val"), "node", None), "expr", None)
+        return any(str(symbol) in self._point for symbol in _symbols(expression))
 
     def _recorded(self, node: Any) -> Any:
         if isinstance(node.meta["val"], (list, tuple)):
@@ -186,10 +184,10 @@ class _Padding:
     # What rules ask for; see :class:`costlib.workloads.ranges.rules.Walk`.
 
     def axes(self, node: Any) -> Axes:
-        if not isinstance(node, fx.Node):
-            return ()
-        found: Axes = self._axes[node]
-        return found
+        if isinstance(node, fx.Node) and isinstance(node.meta.get("val"), torch.Tensor):
+            found: Axes = self._axes[node]
+            return found
+        return ()  # A number, perhaps the size of what has but one.
 
     def extents(self, node: Any, output: int | None = None) -> list[Any]:
         value = node.meta["val"]
@@ -262,6 +260,8 @@ class _Padding:
         given = self.axes(node.args[0])
         numbers = [n % len(given) for n in argument(node, 1, "dim") or range(len(given))]
         keepdim = argument(node, 2, "keepdim", False)
+        if node.meta["val"].dtype != node.args[0].meta["val"].dtype:
+            raise UnpaddableError("it changes the type")
         for axis in axes:
             self.fill(node, 0, axis, 0.0)
         count: Any = math.prod(extent_of(given[n], {}) for n in numbers if n not in axes)
@@ -330,7 +330,7 @@ def _is_count(node: Any, counts: set[Any]) -> bool:
         return False
     name = _name(node)
     if name == "aten.add":
-        return isinstance(node.args[1], int) and node.args[1] >= 0
+        return isinstance(node.args[1], int) and node.args[1] >= 0 and not node.kwargs
     return name in _LAYING_OUT or name in _COPYING or name in _KEEPING
 
 

@@ -170,8 +170,11 @@ def _shapes(network: Symbolic, value: str) -> tuple[Shape, ...]:
     """Return the shapes of the inputs or outputs, with the names of dimensions."""
     names = {symbol: name for name, symbol in network.symbols.items()}
 
-    def named(extent: Any) -> int | str:
-        (factor,) = axis_of(extent if isinstance(extent, int) else extent.node.expr) or (1,)
+    def named(extent: Any) -> int | str | None:
+        try:
+            (factor,) = axis_of(extent if isinstance(extent, int) else extent.node.expr) or (1,)
+        except UnpaddableError:
+            return None
         if isinstance(factor, int):
             return factor
         symbol, _ = parts_of(factor)

@@ -100,6 +100,12 @@ def _check_static(axes: Axes, numbers: Sequence[int]) -> None:
             raise UnpaddableError("it mixes elements along a dimension")
 
 
+def _check_single(axis: Axis) -> None:
+    """Raise where an index would count through several dimensions, which are laid out anew."""
+    if not is_static(axis) and len(axis) > 1:
+        raise UnpaddableError("an index counts through several dimensions")
+
+
 def _without(axes: Axes, numbers: Sequence[int], keepdim: Any) -> Axes:
     if keepdim:
         return tuple(() if n in numbers else axis for n, axis in enumerate(axes))
@@ -107,7 +113,7 @@ def _without(axes: Axes, numbers: Sequence[int], keepdim: Any) -> Axes:
 
 
 @_rule("clone", "_to_copy", "to", "alias", "detach", "lift_fresh_copy", "contiguous")
-@_rule("full_like", "zeros_like", "ones_like", "empty_like")
+@_rule("zeros_like", "ones_like", "empty_like")
 def _same(node: Any, walk: Walk) -> Axes:
     return walk.axes(node.args[0])
 
@@ -145,7 +151,15 @@ def _transpose(node: Any, walk: Walk) -> Axes:
     return tuple(axes)
 
 
-@_rule("full", "zeros", "ones", "empty", "new_zeros", "new_ones", "new_full")
+@_rule("full", "full_like", "new_full")
+def _full(node: Any, walk: Walk) -> Axes:
+    place = 2 if "new_full" in str(node.target) else 1
+    if not isinstance(argument(node, place, "fill_value"), (int, float)):
+        raise UnpaddableError("it computes with the size")
+    return tuple(map(axis_of, walk.extents(node)))
+
+
+@_rule("zeros", "ones", "empty", "new_zeros", "new_ones")
 def _filled(node: Any, walk: Walk) -> Axes:
     return tuple(map(axis_of, walk.extents(node)))
 
@@ -171,12 +185,12 @@ def _slice(node: Any, walk: Walk) -> Axes:
     axes, extents = list(walk.axes(node.args[0])), walk.extents(node)
     number = _axis(argument(node, 1, "dim", 0), len(axes))
     before, after = axes[number], extents[number]
-    start = argument(node, 2, "start") or 0
     if walk.extents(node.args[0])[number] == after:
         return tuple(axes)
+    start = _number(argument(node, 2, "start") or 0, "where a slice begins")
     axes[number] = axis_of(after)
     if not (is_static(before) and is_static(axes[number])):
-        if argument(node, 4, "step", 1) != 1 or _number(start, "where a slice begins") < 0:
+        if argument(node, 4, "step", 1) != 1 or start < 0:
             raise UnpaddableError("a slice counts from the end")
         if len(before) > 1:
             raise UnpaddableError("a slice cuts through several dimensions")
@@ -189,8 +203,7 @@ def _select(node: Any, walk: Walk) -> Axes:
     number = _axis(node.args[1], len(axes))
     index = _number(node.args[2], "an index")
     if not is_static(axes[number]):
-        if len(axes[number]) > 1:
-            raise UnpaddableError("an index counts through several dimensions")
+        _check_single(axes[number])
         if index < 0:
             walk.count_from_end(node, number)
     return _without(axes, [number], keepdim=False)
@@ -246,8 +259,12 @@ def _index_select(node: Any, walk: Walk) -> Axes:
 @_rule("gather")
 def _gather(node: Any, walk: Walk) -> Axes:
     axes, index = walk.axes(node.args[0]), walk.axes(node.args[2])
-    _check_static(axes, [_axis(node.args[1], len(axes))])
+    number = _axis(node.args[1], len(axes))
+    _check_static(axes, [number])
     walk.check_untouched(node.args[2])
+    for n, (before, after) in enumerate(zip(axes, index, strict=True)):
+        if n != number and before != after:
+            _check_single(before)
     return index
 
 
@@ -261,6 +278,7 @@ def _index(node: Any, walk: Walk) -> Axes:
         walk.check_untouched(node.args[1][n])
         if not walk.is_count(node.args[1][n]):
             _check_static(axes, [n])
+        _check_single(axes[n])
     taken = broadcast(walk.axes(node.args[1][n]) for n in places)
     return axes[: places[0]] + taken + axes[places[-1] + 1 :]
 
@@ -330,7 +348,7 @@ def _each_by_itself(node: Any, walk: Walk) -> tuple[Axes, ...]:
 
 
 @_rule("avg_pool2d", "avg_pool1d", "avg_pool3d", "max_pool2d", "max_pool1d", "max_pool3d")
-@_rule("_adaptive_avg_pool2d", "adaptive_avg_pool2d", "_adaptive_avg_pool3d", "pixel_shuffle")
+@_rule("_adaptive_avg_pool2d", "adaptive_avg_pool2d", "_adaptive_avg_pool3d")
 @_rule("upsample_nearest2d", "upsample_bilinear2d")
 def _each(node: Any, walk: Walk) -> Axes:
     axes = walk.axes(node.args[0])
@@ -412,6 +430,8 @@ def _static_along(node: Any, walk: Walk) -> Any:
     else:
         place = {"flip": 1, "roll": 2, "sort": 1, "topk": 2, "argsort": 1}[name]
         given = argument(node, place, "dims", argument(node, place, "dim", -1))
+        if name == "roll" and len(node.args) == place:  # Of all elements in a row.
+            given = None
         numbers = _numbers(given, len(axes))
     _check_static(axes, numbers)
 

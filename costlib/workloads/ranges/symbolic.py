@@ -151,6 +151,9 @@ def _of_program(program: Any, name: str, wanted: Dims) -> Symbolic | None:
     _check_names(name, wanted, found)
     if not found:
         return None
+    for spec in program.graph_signature.output_specs:
+        if type(spec.arg).__name__.startswith("Sym"):
+            raise InputError(f"{name} returns a size as a number; return tensors alone")
     limits = {str(symbol): limit for symbol, limit in program.range_constraints.items()}
     dims = []
     for dim, symbol in found.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -16,8 +16,11 @@ from costlib.workloads.ranges.dimension import Dimension
 from costlib.workloads.ranges.labels import parts_of
 from costlib.workloads.signature import Signature, TensorSpec
 
-Shape = tuple["int | str", ...]
-"""Extents that are numbers, names of dimensions, or these and so many elements more or less."""
+Shape = tuple["int | str | None", ...]
+"""Extents that are numbers, names of dimensions, or these and so many elements more or less.
+
+``None`` is one of an output that is whatever comes out: no dimension along it is padded.
+"""
 
 
 class Point(Frozen):
@@ -113,7 +116,7 @@ class ShapeTable(Frozen):
             wanted = spec.name, spec.dtype, len(shape)
             fits = wanted == (tensor.name, tensor.dtype, len(tensor.shape))
             for extent, name in zip(tensor.shape, shape, strict=False):
-                if isinstance(name, int):
+                if not isinstance(name, str):
                     fits = fits and extent == name
                 elif found.setdefault(name, extent) != extent:
                     raise InputError(
@@ -129,11 +132,13 @@ class ShapeTable(Frozen):
 
     def input_shapes(self, sizes: Sequence[int]) -> list[tuple[int, ...]]:
         """Return the shapes of the inputs with these extents."""
-        return [self._shape(shape, sizes) for shape in self.inputs]
+        known = self.named(sizes)
+        return [tuple(_extent(n, known) or 0 for n in shape) for shape in self.inputs]
 
-    def output_shapes(self, sizes: Sequence[int]) -> list[tuple[int, ...]]:
-        """Return the shapes of the outputs with these extents."""
-        return [self._shape(shape, sizes) for shape in self.outputs]
+    def output_shapes(self, sizes: Sequence[int]) -> list[tuple[int | None, ...]]:
+        """Return the shapes of the outputs with these extents, as far as they are known."""
+        known = self.named(sizes)
+        return [tuple(_extent(extent, known) for extent in shape) for shape in self.outputs]
 
     def true_extents(self, sizes: Sequence[int]) -> list[np.ndarray]:
         """Return what a function takes after the inputs."""
@@ -144,10 +149,12 @@ class ShapeTable(Frozen):
         """Return extents by the names of the dimensions."""
         return {dim.name: size for dim, size in zip(self.dims, sizes, strict=True)}
 
-    def _shape(self, shape: Shape, sizes: Sequence[int]) -> tuple[int, ...]:
-        known = self.named(sizes)
-        parts = (parts_of(n) if isinstance(n, str) else ("", n) for n in shape)
-        return tuple(known.get(name, 0) + more for name, more in parts)
+
+def _extent(extent: int | str | None, known: Mapping[str, int]) -> int | None:
+    if not isinstance(extent, str):
+        return extent
+    name, more = parts_of(extent)
+    return known[name] + more
 
 
 def grid(columns: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:

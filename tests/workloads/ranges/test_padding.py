@@ -31,7 +31,7 @@ class Computing(nn.Module):
         self.conv = nn.Conv1d(WIDTH, WIDTH, 3, padding=1)
         self.strided = nn.Conv1d(WIDTH, WIDTH, 3, 2)
         self.first = nn.Parameter(torch.randn(1, 1, WIDTH))
-        self.places = nn.Embedding(16, WIDTH)
+        self.places = nn.Embedding(32, WIDTH)
 
     def forward(self, x):
         return self.compute(self, x)
@@ -91,6 +91,9 @@ REFUSED = {
     "joined twice": (lambda m, x: torch.cat([x, x], 1), "aten.cat"),
     "norm of all": (lambda m, x: nn.functional.layer_norm(x, x.shape[1:]), "."),
     "mixed rows": (lambda m, x: x.reshape(x.shape[1], -1), "a reshape mixes dimensions"),
+    "the size as a value": (lambda m, x: x + torch.full((1,), x.shape[1]), "with the size"),
+    "from the size on": (lambda m, x: m.places.weight[x.shape[1] - 1 :][:2], "slice begins"),
+    "rolled": (lambda m, x: x.roll(1), "."),
     "several dimensions as one": (lambda m, x: x.reshape(-1, WIDTH), "lays out several"),
     "padded itself": (lambda m, x: nn.functional.pad(x, (0, 0, 1, 0)), "aten.constant_pad_nd"),
     "sum of rows of one matrix": (lambda m, x: x.reshape(-1, WIDTH).sum(0), "several dimensions"),

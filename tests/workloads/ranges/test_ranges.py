@@ -38,6 +38,21 @@ class Fixed(nn.Module):
         return x + torch.ones(3, 4)
 
 
+class Twice(nn.Module):
+    def forward(self, x):
+        return torch.cat([x, x], 1)
+
+
+class Size(nn.Module):
+    def forward(self, x):
+        return x, x.shape[1]
+
+
+class Scaled(nn.Module):
+    def forward(self, x):
+        return x * x.shape[1]
+
+
 class Counting(nn.Module):
     def __init__(self):
         super().__init__()
@@ -79,23 +94,29 @@ def test_points_are_few_and_both_ends_are_among_them(ends: tuple[int, int], most
     assert list(points) == sorted(points)
 
 
-@given(st.lists(ranges, min_size=1, max_size=3), st.data())
-def test_the_nearest_point_that_is_large_enough_serves(ends: list[tuple[int, int]], data) -> None:
-    dims = [Dimension.of(f"d{n}", *pair) for n, pair in enumerate(ends)]
-    points = grid([dim.points(4) for dim in dims])
+def table_of(dims: list[Dimension], columns, padded: list[str]) -> ShapeTable:
+    """Return the table of a network that takes and returns a matrix, one dimension an axis."""
+    points = grid(columns)
     spec = TensorSpec(name="x", dtype="float32", shape=points[-1])
-    table = ShapeTable(
+    return ShapeTable(
         signature=flat_signature([spec], [spec]),
         dims=tuple(dims),
-        padded=(),
+        padded=tuple(padded),
         inputs=(tuple(dim.name for dim in dims),),
         outputs=((dims[0].name, f"{dims[-1].name} - 1"),),
         lengths=(dims[-1].name,),
-        columns=tuple(dim.points(4) for dim in dims),
+        columns=tuple(columns),
         points=tuple(Point(function=str(sizes), sizes=sizes) for sizes in points),
     )
+
+
+@given(st.lists(ranges, min_size=1, max_size=3), st.data())
+def test_the_nearest_point_that_is_large_enough_serves(ends: list[tuple[int, int]], data) -> None:
+    dims = [Dimension.of(f"d{n}", *pair) for n, pair in enumerate(ends)]
+    table = table_of(dims, [dim.points(4) for dim in dims], padded=[dim.name for dim in dims])
+    (spec,) = table.signature.inputs
     sizes = tuple(data.draw(st.integers(dim.low, dim.high)) for dim in dims)
-    enough = [p for p in points if all(n <= m for n, m in zip(sizes, p, strict=True))]
+    enough = [p for p in grid(table.columns) if all(n <= m for n, m in zip(sizes, p, strict=True))]
     assert table.serving(sizes).sizes == min(enough)
     assert table.sizes_of([spec.model_copy(update={"shape": sizes})]) == sizes
     assert table.output_shapes(sizes) == [(sizes[0], sizes[-1] - 1)]
@@ -104,15 +125,13 @@ def test_the_nearest_point_that_is_large_enough_serves(ends: list[tuple[int, int
 
 
 def test_a_larger_point_serves_where_it_is_faster() -> None:
-    found = ranged(exported(Flip()), {"batch": (1, 3), "sequence": (1, 2)})
-    assert found is not None
-    assert found.table.padded == ("batch",)
-    assert grid(found.table.columns) == [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (3, 2)]
-    table = found.served_by([3.0, 1.0, 4.0, 2.0, 2.0, 0.5]).table
-    assert table.serving((1, 1)).sizes == (3, 1)
-    assert table.serving((2, 1)).sizes == (3, 1)
-    assert table.serving((1, 2)).sizes == table.serving((3, 2)).sizes == (3, 2)
-    assert found.served_by([1.0] * 6).table == found.table
+    dims = [Dimension.of("batch", 1, 3), Dimension.of("sequence", 1, 2)]
+    table = table_of(dims, [(1, 2, 3), (1, 2)], padded=["batch"])
+    faster = table.with_fastest([3.0, 1.0, 4.0, 2.0, 2.0, 0.5])
+    assert faster.serving((1, 1)).sizes == (3, 1)
+    assert faster.serving((2, 1)).sizes == (3, 1)
+    assert faster.serving((1, 2)).sizes == faster.serving((3, 2)).sizes == (3, 2)
+    assert table.with_fastest([1.0] * 6) == table
 
 
 def test_padding_repeats_the_last() -> None:
@@ -147,6 +166,25 @@ def test_each_extent_by_itself_where_a_larger_one_does_not_serve() -> None:
     assert "aten.flip" in str(found.unpadded)
 
 
+def test_what_is_computed_with_the_size_is_another_at_each() -> None:
+    for batch in ((1, 1), (1, 2)):
+        found = ranged(exported(Scaled()), {"batch": batch, "sequence": (2, 3)})
+        assert found is not None
+        assert found.table.padded == ("batch",) * (batch == (1, 2))
+        for network in found.networks:
+            (x,) = network.random_inputs(0)
+            (expected,) = network.reference([x])
+            np.testing.assert_allclose(x * x.shape[1], expected)
+
+
+def test_an_output_may_be_of_any_extent_where_nothing_is_padded() -> None:
+    found = ranged(exported(Twice()), {"batch": (1, 2), "sequence": (2, 3)})
+    assert found is not None
+    assert found.table.padded == ("batch",)
+    assert found.table.outputs == (("batch", None, 2),)
+    assert found.table.output_shapes((1, 2)) == [(1, None, 2)]
+
+
 def test_a_network_of_the_zoo_has_no_more_than_it_takes() -> None:
     assert symbolic("bert_tiny", {}) is None
     assert symbolic("matmul 8 8 8", {}) is None
@@ -168,6 +206,7 @@ OPEN = {0: torch.export.Dim("batch")}
         (lambda: exported(nn.ReLU(), OPEN), {}, "'batch' has no largest extent"),
         (lambda: exported(nn.ReLU(), {1: 2 * HALF}), {}, "a range takes one that is a number"),
         (lambda: exported(Counting()), {}, "keeps state"),
+        (lambda: exported(Size()), {}, "returns a size as a number"),
         (Path("none.pt2"), {}, "no such file"),
     ],
 )
