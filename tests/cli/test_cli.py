@@ -272,8 +272,8 @@ BAD = {
         "cannot execute code for 'diamondrapids'",
     ),
     "a target that says too much": (
-        ("hardware", "--target", "llvm -mattr=+avx"),
-        "after llvm: -mcpu, -num-cores",
+        ("hardware", "--target", "llvm -mcpu=x86-64 -mfloat-abi=soft"),
+        "after llvm: -mattr, -mcpu, -num-cores",
     ),
     "zero trials": (("tune", "bert_tiny", "--trials", "0", "--out", "x"), "at least 1"),
     "an unknown objective": (

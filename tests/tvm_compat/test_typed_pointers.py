@@ -38,8 +38,9 @@ def source(program: tuple[Any, Any]) -> str:
 
 def test_sums_are_stored_as_what_they_are(program: tuple[Any, Any]) -> None:
     text = source(program)
-    (stored,) = [line for line in text.splitlines() if "store_matrix_sync" in line]
-    assert "(float*)" in stored and "half*" not in stored
+    stored = [line for line in text.splitlines() if "store_matrix_sync" in line]
+    assert stored
+    assert all("(float*)" in line and "half*" not in line for line in stored)
     assert any("(half*)" in line for line in text.splitlines() if "load_matrix_sync" in line)
 
 
