@@ -12,6 +12,7 @@ import pytest
 from made_runs import made_result
 
 from costlib.errors import UnsupportedModelError
+from costlib.hardware import Hardware
 from costlib.report.svg import save_drawing
 from costlib.tuning.comparison import EngineResult
 from costlib.workloads import Network, load_network
@@ -39,7 +40,7 @@ def test_a_row_of_a_run() -> None:
     doubtful = ("untuned", "tuned", "OpenVINO")
     network = result.networks[0].model_copy(update={"engines": engines, "doubtful": doubtful})
     found = BesideEngines.of_run("net", 8, 1, result.model_copy(update={"networks": (network,)}))
-    assert found.case == ("net", 8, 1)
+    assert found.case == ("net", 8, 1, result.hardware_id)
     assert (found.costlib_s, found.pytorch_s, found.openvino_s) == (1e-3, 1.5e-3, 2e-3)
     assert found.onnxruntime_s is None and found.problems == {"onnxruntime": "it fails"}
     assert found.doubtful == ("costlib", "openvino")
@@ -70,7 +71,9 @@ def test_the_bench_goes_on_where_it_was_stopped(
         tried.append((name, batch, threads))
         if len(tried) == 2:
             raise subprocess.CalledProcessError(-9, "python")
-        return row(name, int(batch), int(threads)).model_dump(mode="json")
+        hardware_id = Hardware.local(num_cores=int(threads)).hardware_id
+        found = row(name, int(batch), int(threads))
+        return found.model_copy(update={"hardware": hardware_id}).model_dump(mode="json")
 
     monkeypatch.setattr(bench, "in_a_process", in_a_process)
     words = ["engines", "--runs", str(tmp_path), "--out", str(out), "--networks", "vgg_11", "gpt2"]
@@ -93,7 +96,7 @@ def test_a_case_goes_on_with_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(engine_case, "AGAINST", ())
     for trials in (1, 2):
         found = engine_case.measured("net", 1, 1, trials, tmp_path)
-        assert found.case == ("net", 1, 1)
+        assert found.case[:3] == ("net", 1, 1)
         assert found.trials == trials
         assert found.costlib_s is not None and found.pytorch_s is not None
     assert [folder.name for folder in tmp_path.iterdir()] == ["net-b1-t1"]
@@ -129,14 +132,16 @@ def test_a_page_of_few_networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     text = "\n".join(page.parts())
     assert "| OpenVINO | 2 | 0.50x | 0.50 | 2 |" in text
     assert "| `net` | 16 | 90 | 1? | 2 |  |  |  | 0.5 | 1.0e-06 |" in text
-    assert "| `other`, batch 1, 2 threads | OpenVINO | it fails: no \\| such thing |" in text
-    assert "## Batch 8, 1 thread" in text
+    assert (
+        "| `other`, batch 1, 2 threads, some-cpu | OpenVINO | it fails: no \\| such thing |" in text
+    )
+    assert "## Batch 8, 1 thread, some-cpu" in text
     for name, make in page._pictures().items():
         save_drawing(make(), tmp_path / name)
         assert "times as fast" in (tmp_path / name).read_text()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "engines-b1-t2.svg",
-        "engines-b8-t1.svg",
+        "engines-some-cpu-b1-t2.svg",
+        "engines-some-cpu-b8-t1.svg",
     ]
 
 

@@ -7,8 +7,9 @@
 Every network of the zoo and those of :mod:`tools.benchmarks.outside`, with each batch and each
 number of threads, is tuned in all layouts with the shipped bundle and then measured beside the
 engines, at float32 and with the same threads. Each case is tuned in a folder of its own and in a
-process of its own. After each one ``tools/results/engines.json`` is written. What is there is not
-measured again, and a run that was cut off goes on. The engines are an extra: ``costlib[engines]``.
+process of its own. After each one ``tools/results/engines.json`` is written. What is there of this
+machine is not measured again, and a run that was cut off goes on. The engines are an extra:
+``costlib[engines]``.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from costlib.files import write_file
+from costlib.hardware import Hardware
 from costlib.workloads.zoo import list_networks
 from tools.benchmarks.in_a_process import in_a_process
 from tools.benchmarks.outside import OUTSIDE
@@ -48,7 +50,8 @@ def main() -> None:
     end = time.monotonic() + 60 * given.minutes
     rows = read_rows(given.out)
     for threads, batch, name in itertools.product(given.threads, given.batches, given.networks):
-        if (name, batch, threads) in {row.case for row in rows}:
+        hardware_id = Hardware.local(num_cores=threads).hardware_id
+        if (name, batch, threads, hardware_id) in {row.case for row in rows}:
             continue
         if time.monotonic() > end:
             return

@@ -67,9 +67,9 @@ class BesideEngines(BaseModel):
     problems: dict[str, str] = {}
 
     @property
-    def case(self) -> tuple[str, int, int]:
-        """Which network, batch and threads it is."""
-        return self.name, self.batch, self.threads
+    def case(self) -> tuple[str, int, int, str]:
+        """Which network, batch and threads it is, and on which machine."""
+        return self.name, self.batch, self.threads, self.hardware
 
     def seconds(self, engine: str) -> float | None:
         """Return what a call takes in an engine."""

@@ -114,7 +114,7 @@ def provenance() -> Provenance:
 
 def machine(hardware_id: str | None) -> str:
     """Return the short name of a hardware."""
-    return "any" if hardware_id is None else provenance().machines[hardware_id]
+    return "any" if hardware_id is None else provenance().machines.get(hardware_id, hardware_id)
 
 
 def measured(*benchmarks: str) -> list[str]:

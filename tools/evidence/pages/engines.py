@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
@@ -13,7 +15,7 @@ from tools.evidence.markdown import between, in_words, pictures, table, times
 from tools.evidence.marks import Mark, marks_figure
 from tools.evidence.means import geometric_mean
 from tools.evidence.pages.page import Page, Pictures
-from tools.evidence.provenance import measured, provenance
+from tools.evidence.provenance import machine, measured, provenance
 
 _TICKS = (0.25, 0.5, 1, 2, 4, 8)
 _COMPARED = (
@@ -35,7 +37,7 @@ def parts() -> list[str]:
     return [
         pictures(dict.fromkeys(_pictures(), "how much faster than other engines each network is")),
         f"{_COMPARED} Versions: {in_words(versions)}.",
-        "## All networks",
+        "## All networks and machines",
         table(
             ["against", "networks", "geometric mean", "range", "slower"],
             [
@@ -47,7 +49,7 @@ def parts() -> list[str]:
                 _summary("the fastest of them", [row.ratio_to_best for row in rows]),
             ],
         ),
-        *(part for settings in _settings(rows) for part in _networks(rows, *settings)),
+        *(part for setting in _settings(rows) for part in _networks(rows, setting)),
         *_problems(rows),
         *(measured("engines") if "engines" in provenance().benchmarks else []),
     ]
@@ -57,13 +59,31 @@ def _rows() -> list[BesideEngines]:
     return [BesideEngines.model_validate(row) for row in read_result("engines").get("networks", [])]
 
 
-def _settings(rows: Sequence[BesideEngines]) -> list[tuple[int, int]]:
-    """Return each batch and number of threads that there is, one sample on most threads first."""
-    return sorted({(row.batch, row.threads) for row in rows}, key=lambda one: (one[0], -one[1]))
+class _Setting(NamedTuple):
+    """What the networks of a table have in common."""
+
+    batch: int
+    threads: int
+    hardware: str
+
+    @classmethod
+    def of(cls, row: BesideEngines) -> _Setting:
+        return cls(row.batch, row.threads, row.hardware)
+
+    def __str__(self) -> str:
+        threads = "thread" if self.threads == 1 else "threads"
+        return f"batch {self.batch}, {self.threads} {threads}, {machine(self.hardware)}"
+
+    @property
+    def picture(self) -> str:
+        name = re.sub(r"\W+", "-", machine(self.hardware)).lower()
+        return f"engines-{name}-b{self.batch}-t{self.threads}.svg"
 
 
-def _in_words(batch: int, threads: int) -> str:
-    return f"batch {batch}, {threads} {'thread' if threads == 1 else 'threads'}"
+def _settings(rows: Sequence[BesideEngines]) -> list[_Setting]:
+    """Return all that there are, one sample on most threads first."""
+    found = {_Setting.of(row) for row in rows}
+    return sorted(found, key=lambda one: (one.batch, -one.threads, machine(one.hardware)))
 
 
 def _summary(title: str, found: Sequence[float | None]) -> list[str | int]:
@@ -77,11 +97,11 @@ def _summary(title: str, found: Sequence[float | None]) -> list[str | int]:
     ]
 
 
-def _networks(rows: Sequence[BesideEngines], batch: int, threads: int) -> list[str]:
-    some = [row for row in rows if (row.batch, row.threads) == (batch, threads)]
+def _networks(rows: Sequence[BesideEngines], setting: _Setting) -> list[str]:
+    some = [row for row in rows if _Setting.of(row) == setting]
     mean = [f"{times(ratio)} of {ENGINES[engine]}" for engine, ratio in means(some).items()]
     return [
-        f"## {_in_words(batch, threads).capitalize()}",
+        f"## {str(setting)[:1].upper()}{str(setting)[1:]}",
         f"Geometric means: {in_words(mean)}. Latencies are in milliseconds; a question mark: the "
         "turns did not agree. *Difference* is the largest between our output and PyTorch's.",
         table(
@@ -110,7 +130,7 @@ def _latency(row: BesideEngines, engine: str) -> str:
 def _problems(rows: Sequence[BesideEngines]) -> list[str]:
     titles = {OURS: OURS, **ENGINES}
     lines = [
-        [f"`{row.name}`, {_in_words(row.batch, row.threads)}", titles[engine], problem]
+        [f"`{row.name}`, {_Setting.of(row)}", titles[engine], problem]
         for row in rows
         for engine, problem in row.problems.items()
     ]
@@ -120,21 +140,17 @@ def _problems(rows: Sequence[BesideEngines]) -> list[str]:
 def _pictures() -> Pictures:
     rows = _rows()
     return {
-        _picture(*settings): partial(_drawn, rows, *settings)
-        for settings in _settings(rows)
+        setting.picture: partial(_drawn, rows, setting)
+        for setting in _settings(rows)
         if any(row.ratio(engine) for row in rows for engine in ENGINES)
     }
 
 
-def _picture(batch: int, threads: int) -> str:
-    return f"engines-b{batch}-t{threads}.svg"
-
-
-def _drawn(rows: Sequence[BesideEngines], batch: int, threads: int) -> Figure:
-    some = [row for row in rows if (row.batch, row.threads) == (batch, threads)]
+def _drawn(rows: Sequence[BesideEngines], setting: _Setting) -> Figure:
+    some = [row for row in rows if _Setting.of(row) == setting]
     found = {row.name: [_mark(row.ratio(engine)) for engine in ENGINES] for row in some}
-    title = f"Times as fast, {_in_words(batch, threads)}"
     kinds = list(ENGINES.values())
+    title = f"Times as fast, {setting}"
     return marks_figure(title, found, kinds, "times as fast", ticks=_TICKS, compared=1)
 
 

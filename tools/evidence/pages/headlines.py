@@ -122,11 +122,12 @@ def _engines(result: Row) -> list[Headline]:
     rows = [BesideEngines.model_validate(row) for row in result["networks"]]
     found = []
     for engine, goal in provenance().goals.faster_than.items():
-        ratios = [ratio for row in rows if (ratio := row.ratio(engine)) is not None]
-        mean = geometric_mean(ratios)
+        ratios = {row.case: ratio for row in rows if (ratio := row.ratio(engine)) is not None}
+        mean = geometric_mean(list(ratios.values()))
+        names = {name for name, *_ in ratios}
         found.append(
             Headline(
-                f"Throughput of {len(ratios)} tuned networks, all layouts",
+                f"Throughput of {len(names)} tuned networks, all layouts",
                 times(mean),
                 ENGINES[engine],
                 _goal(f"at least {goal:g}", mean >= goal),
