@@ -11,7 +11,7 @@ from forked import Popen
 
 from costlib.features import build
 from costlib.measure import client, jobs, measurer
-from costlib.tuning import comparison, in_network, networks, rivals, run
+from costlib.tuning import comparison, networks, rivals, run
 from costlib.tvm_compat import rpc
 
 
@@ -29,7 +29,6 @@ def measure_quickly(set_to: Callable[[Any, str, Any], None]) -> None:
     set_to(comparison, "_FIRST_TURNS", 1)
     set_to(comparison, "_MOST_TURNS", 1)
     set_to(rivals, "_is_undisturbed", lambda settings: True)
-    set_to(in_network, "_RANKS", 1)
     set_to(networks, "_MOST_CLOSE", 1)
     forking = SimpleNamespace(**vars(subprocess) | {"Popen": Popen})
     for module in (build, client, rpc):

@@ -250,9 +250,6 @@ def _print_result(result: TuneResult, picture: Path) -> None:
         ]
         difference, largest = _differences(network)
         lines += [difference, *_rounding(network.rounding_error), largest]
-        if placed := len(network.placed_s):
-            gain = f"programs of {placed} tasks, {network.placed_gain:.2f}x"
-            lines.append(("chosen in the network, not alone", gain))
         lines.append(("compiled network", network.library))
         print_table(network.network, ["", ""], lines)
     for one in result.ranges:

@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from costlib.errors import DifferentNetworkError
-from costlib.files import write_file
 from costlib.hardware import Hardware
 from costlib.measure.jobs import SLOW_SECS
 from costlib.measure.measurer import Measurer
-from costlib.scratch import ScratchFolder
+from costlib.tuning.close_versions import fastest_version
 from costlib.tuning.comparison import compare
 from costlib.tuning.database import only
-from costlib.tuning.in_network import Placed, fastest_version, place
 from costlib.tuning.library import NetworkLibrary
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.originals import Arrays, Original, call_library, faults_of
@@ -192,11 +190,7 @@ class Compiler:
                         f"{network.name} computes something else than {original.name}: "
                         f"{'; '.join(faults)}"
                     )
-            placed = None
-            if tuned_s < SLOW_SECS:
-                kept = [t for t in self._called(number) if t.workload_id not in wrong]
-                outputs, placed = self._placed(number, database, kept, built, original, outputs)
-            results.append(self._result(network, original, built, outputs, tuned_s, placed))
+            results.append(self._result(network, original, built, outputs, tuned_s))
         self.ranges = [self._ranged(found, out, results) for _, found in self.networks.ranges]
         self._note_profile(out, results, latency_s)
         return results, wrong
@@ -236,7 +230,6 @@ class Compiler:
         built: Built,
         outputs: Sequence[OutputAgreement],
         tuned_s: float,
-        placed: Placed | None,
     ) -> Any:
         """Time a network beside others, and say what came of it."""
         figures = compare(
@@ -254,8 +247,6 @@ class Compiler:
             network=network.name,
             library=str(built.path),
             function=built.function,
-            placed_s=placed.latency_s if placed else {},
-            placed_gain=placed.gain if placed else 1.0,
             **figures.model_dump(),
         )
 
@@ -291,40 +282,6 @@ class Compiler:
         builds = [partial(self._build, number, database) for number in close]
         return close[fastest_version(builds, self._measurer)]
 
-    def _placed(
-        self,
-        number: int,
-        database: Any,
-        tasks: Sequence[Task],
-        built: Built,
-        original: Original,
-        outputs: list[OutputAgreement],
-    ) -> tuple[list[OutputAgreement], Placed | None]:
-        """Compile a network with the programs that are fastest in it, if those are others.
-
-        Returns
-        -------
-        outputs, placed
-            How its outputs agree then, and what was chosen; ``None`` if it stays as it is.
-        """
-        if self._measurer.devices is not None or self.networks.range_of(number) is not None:
-            return outputs, None
-        self._report(f"choosing programs in {self.networks.networks[number].name}")
-        placed = place(database, tasks, self._measurer, partial(self._build, number))
-        if placed is None:
-            return outputs, None
-        with ScratchFolder() as folder:
-            candidate = self._build(number, placed.database, folder / built.path.name)
-            compared, _ = self._compare(original, candidate)
-            if faults_of(compared) and not original.faults:
-                return outputs, None
-            write_file(built.path, candidate.path.read_bytes())
-        return compared, placed
-
-    def _called(self, number: int) -> list[Task]:
-        calls = self.networks.calls[number]
-        return [task for task, count in zip(self.networks.tasks, calls, strict=True) if count]
-
     def _blamed(self, number: int, database: Any, original: Original) -> list[Task]:
         """Return the tasks whose programs make a network compute something else, by halving."""
         path = self._measurer.server.folder / "blamed.so"
@@ -338,7 +295,8 @@ class Compiler:
             half = len(tasks) // 2
             return among(tasks[:half]) + among(tasks[half:])
 
-        return among(self._called(number))
+        calls = self.networks.calls[number]
+        return among([t for t, count in zip(self.networks.tasks, calls, strict=True) if count])
 
 
 def library_name(network: str, count: int) -> str:

@@ -194,9 +194,8 @@ def note_profile(
         if network.function != MAIN:
             continue
         library = folder / Path(network.library).name
-        programs_s = {**tuned_s, **network.placed_s}
         try:
-            profiles.append(profile_network(network.network, library, measurer, programs_s))
+            profiles.append(profile_network(network.network, library, measurer, tuned_s))
         except (InputError, MeasureError) as error:
             reasons.append(error)
     found = RunProfile(networks=tuple(profiles))

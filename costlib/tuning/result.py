@@ -89,11 +89,6 @@ class NetworkResult(Comparison):
         Its name.
     library
         The compiled network.
-    placed_s
-        Of tasks, by workload id, that run faster in the network with another program than the
-        one that is fastest alone: seconds that that other one took alone.
-    placed_gain
-        What the network took without them, relative to what it takes with them, in turns.
     function
         Which of its functions that is; another one than ``main`` for a point of a range that is not
         the largest.
@@ -101,8 +96,6 @@ class NetworkResult(Comparison):
 
     network: str
     library: str
-    placed_s: dict[str, float] = Field(default_factory=dict)
-    placed_gain: float = 1.0
     function: str = "main"
 
 

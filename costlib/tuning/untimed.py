@@ -17,7 +17,6 @@ from costlib.tuning.result import UntimedNetwork
 from costlib.tvm_compat.link import is_foreign
 from costlib.workloads import Network
 from costlib.workloads.agreement import OutputAgreement, largest_of
-from costlib.workloads.task import Task
 
 
 class UntimedCompiler(Compiler):
@@ -65,9 +64,8 @@ class UntimedCompiler(Compiler):
         built: Built,
         outputs: Sequence[OutputAgreement],
         tuned_s: float,
-        placed: object,
     ) -> UntimedNetwork:
-        del tuned_s, placed
+        del tuned_s
         return UntimedNetwork(
             network=network.name,
             library=str(built.path),
@@ -81,18 +79,6 @@ class UntimedCompiler(Compiler):
     def _fastest(self, close: Sequence[int], database: Any) -> int:
         del database
         return close[0]
-
-    def _placed(
-        self,
-        number: int,
-        database: Any,
-        tasks: Sequence[Task],
-        built: Built,
-        original: Original,
-        outputs: list[OutputAgreement],
-    ) -> tuple[list[OutputAgreement], None]:
-        del number, database, tasks, built, original
-        return outputs, None
 
     def _note_profile(
         self, out: Path, results: Sequence[UntimedNetwork], latency_s: Sequence[float]

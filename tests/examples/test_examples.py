@@ -127,12 +127,11 @@ def test_a_new_hardware_key_from_collecting_to_publishing(
 
 QUICK = """
 from costlib.measure import measurer
-from costlib.tuning import comparison, in_network, rivals, run
+from costlib.tuning import comparison, rivals, run
 
 measurer._CALIBRATION_SAMPLES = 10
 run._MOST_CHECKS = 0
 comparison._FIRST_TURNS = comparison._MOST_TURNS = 1
-in_network._RANKS = 1
 rivals._is_undisturbed = lambda settings: True
 """
 SMALLER = {
