@@ -12,6 +12,7 @@ import numpy as np
 from torch import fx
 
 from costlib.errors import InputError
+from costlib.tvm_compat.direct_calls import MAIN
 from costlib.workloads.importers.torch_export import export_with
 from costlib.workloads.network import Network
 from costlib.workloads.ranges.dimension import Dimension, Dims
@@ -26,8 +27,6 @@ _POINTS = {1: 6, 2: 4}
 
 _MOST_POINTS = 32
 """Of a network."""
-
-MAIN = "main"
 
 
 @dataclass(frozen=True)
