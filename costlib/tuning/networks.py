@@ -185,9 +185,7 @@ class NetworkSet:
             versions = [v for v, of in enumerate(self.source_of) if of == source]
             versions.sort(key=lambda version: taken_s[version])
             most_s = _CLOSE * taken_s[versions[0]]
-            found.append(
-                [v for v in versions if taken_s[v] <= most_s][:_MOST_CLOSE] or versions[:1]
-            )
+            found.append([v for v in versions if taken_s[v] <= most_s][:_MOST_CLOSE])
         return found
 
     def mixed(self, latency_s: Sequence[float], hardware: Hardware) -> NetworkSet:

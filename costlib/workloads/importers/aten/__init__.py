@@ -25,19 +25,22 @@ from costlib.workloads.importers.aten.graph import Converter, Graph
 CONVERTERS: dict[str, Converter] = {
     name: converter
     for module in (
-        *(adaptive_pooling, arithmetic, complex_numbers, elementwise, extremes, indexing),
-        *(
-            norms,
-            placed,
-            pooling,
-            products,
-            quantised,
-            reductions,
-            regions,
-            resizing,
-            shapes,
-            sorting,
-        ),
+        adaptive_pooling,
+        arithmetic,
+        complex_numbers,
+        elementwise,
+        extremes,
+        indexing,
+        norms,
+        placed,
+        pooling,
+        products,
+        quantised,
+        reductions,
+        regions,
+        resizing,
+        shapes,
+        sorting,
     )
     for name, converter in module.CONVERTERS.items()
 }
