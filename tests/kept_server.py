@@ -26,7 +26,7 @@ class KeptServer(MeasureServer):
         return outcomes
 
     def close(self) -> None:
-        if self._is_idle and self._process.poll() is None:
+        if self._is_ready and self._is_idle and self._process.poll() is None:
             _idle[json.dumps(self.target)].append((self._process, self._connection))
             self._scratch.close()
         else:
@@ -37,5 +37,6 @@ class KeptServer(MeasureServer):
         while waiting:
             self._process, self._connection = waiting.pop()
             if self._process.poll() is None:
+                self._is_ready = True
                 return
         super()._start()

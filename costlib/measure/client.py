@@ -41,8 +41,8 @@ def start_process(
 class MeasureServer(AbstractContextManager["MeasureServer"]):
     """Builds and runs programs in processes of their own.
 
-    Use as a context manager, or call :meth:`close`. If the server dies it is started again and
-    the unfinished jobs are handed to it once more.
+    Use as a context manager, or call :meth:`close`. It is not waited for before there is something
+    to do. If it dies it is started again and the unfinished jobs are handed to it once more.
 
     Parameters
     ----------
@@ -77,9 +77,32 @@ class MeasureServer(AbstractContextManager["MeasureServer"]):
 
     def close(self) -> None:
         """Stop the server and remove its libraries."""
+        if not self._is_ready:
+            self._process.kill()  # It would see only once it has started that nobody listens.
         self._connection.close()
         self._process.wait()
         self._scratch.close()
+
+    def wait(self) -> None:
+        """Wait until the server has started.
+
+        Raises
+        ------
+        MeasureError
+            It did not start.
+        """
+        if self._is_ready:
+            return
+        try:
+            ready = self._connection.poll(_START_SECS) and self._connection.recv_bytes()
+        except (EOFError, ConnectionError):
+            ready = False
+        if not ready:
+            self._kill()
+            raise MeasureError(
+                f"the measuring process did not start: {why_died(self._last_words())}"
+            )
+        self._is_ready = True
 
     def work(self, jobs: Sequence[Job]) -> list[Outcome]:
         """Do all jobs and return their outcomes in the same order.
@@ -92,8 +115,10 @@ class MeasureServer(AbstractContextManager["MeasureServer"]):
         Raises
         ------
         MeasureError
-            The machine is at fault for what failed, or the server died twice over the same jobs.
+            The machine is at fault for what failed, the server did not start, or it died twice over
+            the same jobs.
         """
+        self.wait()
         outcomes: dict[int, Outcome] = {}
         has_died = False
         while len(outcomes) < len(jobs):
@@ -109,6 +134,7 @@ class MeasureServer(AbstractContextManager["MeasureServer"]):
                 has_died = True
                 self._kill()
                 self._start()
+                self.wait()
         for index, outcome in outcomes.items():
             if outcome.fault is not None:
                 doing = "build" if isinstance(jobs[index], BuildJob) else "run"
@@ -139,15 +165,7 @@ class MeasureServer(AbstractContextManager["MeasureServer"]):
             self._process, self._connection = start_process(
                 "costlib.measure.server", arguments, output=self._log, env=environment
             )
-        try:
-            ready = self._connection.poll(_START_SECS) and self._connection.recv_bytes()
-        except (EOFError, ConnectionError):
-            ready = False
-        if not ready:
-            self._kill()
-            raise MeasureError(
-                f"the measuring process did not start: {why_died(self._last_words())}"
-            )
+        self._is_ready = False
 
     def _last_words(self) -> str:
         if self._log is None:

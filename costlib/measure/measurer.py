@@ -64,8 +64,8 @@ class Measurer(AbstractContextManager["Measurer"]):
     config
         Repeats, limits and racing.
     reference
-        What the canaries take in the state that latencies are corrected to. Measured now if
-        not given; pass the one of the dataset that measurements are added to.
+        What the canaries take in the state that latencies are corrected to. Measured when it is
+        first needed if not given; pass the one of the dataset that measurements are added to.
     devices
         Where programs run, if not here: as many at a time as there are devices. They are built
         here all the same.
@@ -89,7 +89,7 @@ class Measurer(AbstractContextManager["Measurer"]):
         if devices is None:
             check_device(hardware, self.config)
         self.server = MeasureServer(hardware.target if devices is None else Hardware.local().target)
-        self.reference = reference or self._calibrate()
+        self._reference = reference
         self._built = 0
         self._checking = threading.Lock()
         # One for good: a measuring process that is started anew dies with the thread that did it.
@@ -97,6 +97,17 @@ class Measurer(AbstractContextManager["Measurer"]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def reference(self) -> CanaryTimes:
+        """What latencies are corrected to; measured now if it is not known."""
+        if self._reference is None:
+            self._reference = self._calibrate()
+        return self._reference
+
+    @reference.setter
+    def reference(self, reference: CanaryTimes) -> None:
+        self._reference = reference
 
     def close(self) -> None:
         """Stop the measuring process."""

@@ -94,7 +94,7 @@ def compare(
     tuned: Path,
     measurer: Measurer,
     outputs: Sequence[OutputAgreement],
-    tuned_s: float,
+    tuned_s: Sequence[float],
     against: Sequence[str] = (),
     report: Callable[[str], None] = lambda stage: None,
     function: str = MAIN,
@@ -113,8 +113,8 @@ def compare(
     measurer
         Runs them; what is not ours runs on this machine's CPU alone, so beside a network there.
     outputs, tuned_s
-        How the tuned network's outputs agree with the original's, and what a call took then: of a
-        slow network, that counts.
+        How the tuned network's outputs agree with the original's, and what each call took then: of
+        a slow network, those count.
     against
         Names of the engines that were asked for.
     report

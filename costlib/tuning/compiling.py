@@ -219,7 +219,9 @@ class Compiler:
         library = NetworkLibrary.build(module, self._hardware, database)
         return Built(library.save(path), library)
 
-    def _compare(self, original: Original, built: Built) -> tuple[list[OutputAgreement], float]:
+    def _compare(
+        self, original: Original, built: Built
+    ) -> tuple[list[OutputAgreement], list[float]]:
         """Run a network once or twice; see :meth:`costlib.tuning.originals.Original.compare`."""
         return original.compare(built.path, self._measurer, built.function)
 
@@ -229,7 +231,7 @@ class Compiler:
         original: Original,
         built: Built,
         outputs: Sequence[OutputAgreement],
-        tuned_s: float,
+        tuned_s: Sequence[float],
     ) -> Any:
         """Time a network beside others, and say what came of it."""
         figures = compare(

@@ -111,7 +111,8 @@ class Session:
         trials
             Programs to measure in all.
         """
-        measurer.reference = self.trials.keep_reference(measurer.reference)
+        noted = self.trials.reference()
+        measurer.reference = noted or self.trials.keep_reference(measurer.reference)
         earlier = self._earlier()
         known = dict(earlier.untuned_s)
         missing = [task for task in tasks if task.workload_id not in known]

@@ -127,23 +127,23 @@ def tune(
         deadline = None if minutes is None else time.monotonic() + 60 * minutes
         loaded = bundle_for(bundle, hardware)
         progress.report("importing the network" if len(sources) == 1 else "importing the networks")
-        networks = NetworkSet.load(
-            sources,
-            hardware,
-            try_layouts=config.layouts,
-            weights=config.weights,
-            dtype=config.dtype,
-            dims=dim,
-            fixed_for="--simulate" if hardware.is_simulated else config.fixed_for,
-            example_inputs=example_inputs,
-        )
-        session = Session(folder, networks.names, hardware, seed, resume=resume)
-        progress.begin(networks.tasks)
-        progress.report("starting the measuring process")
         known = loaded.canary(hardware.hardware_id) if loaded else None
-        reference = session.trials.reference() or known
-        devices = fleet.pool(hardware) if fleet else None
-        with measurer_for(hardware, config.measure, reference, devices) as measurer:
+        with measurer_for(hardware, config.measure, known, fleet) as measurer:
+            networks = NetworkSet.load(
+                sources,
+                hardware,
+                try_layouts=config.layouts,
+                weights=config.weights,
+                dtype=config.dtype,
+                dims=dim,
+                fixed_for="--simulate" if hardware.is_simulated else config.fixed_for,
+                example_inputs=example_inputs,
+            )
+            session = Session(folder, networks.names, hardware, seed, resume=resume)
+            measurer.reference = session.trials.reference() or measurer.reference
+            progress.begin(networks.tasks)
+            progress.report("starting the measuring process")
+            measurer.server.wait()
             compiler = compiler_for(hardware)(
                 networks, hardware, measurer, progress.report, config.against
             )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from costlib.measure.jobs import SLOW_SECS
 
 _ENOUGH = 3
 """Turns that must agree."""
+
+_PATIENCE_SECS = 4.0
+"""What is slow has no more turns once it took so long."""
 
 _AGREEMENT = 1.05
 """How far the slowest of them may be from the fastest."""
@@ -70,10 +73,14 @@ class Contestant:
         """Whether a call takes so long that others hardly disturb it."""
         return min(self.turns, default=0.0) >= SLOW_SECS
 
-    def count(self, latency_s: float) -> None:
-        """Take a call that was timed elsewhere for a turn if it is slow."""
-        if latency_s >= SLOW_SECS:
-            self.turns.append(latency_s)
+    @property
+    def is_tried(self) -> bool:
+        """Whether it is slow and has had time enough."""
+        return self.is_slow and len(self.turns) > 1 and sum(self.turns) >= _PATIENCE_SECS
+
+    def count(self, calls_s: Iterable[float]) -> None:
+        """Take each slow call that was timed elsewhere for a turn."""
+        self.turns += [call_s for call_s in calls_s if call_s >= SLOW_SECS]
 
     def take_turn(self) -> None:
         """Time it once more, for as long as its calls take."""
@@ -86,11 +93,11 @@ def take_turns(contestants: Sequence[Contestant], most: int) -> None:
     """Time contestants one after the other until all have settled, at most so many times.
 
     Those that must not be disturbed differently run in every round; a yardstick, or what is slow,
-    does not once it has settled.
+    does not once it has settled; what is slow has a few seconds, whether its turns agree or not.
     """
     for _ in range(most):
-        if all(one.is_settled for one in contestants):
+        if all(one.is_settled or one.is_tried for one in contestants):
             return
         for one in contestants:
-            if not (one.is_settled and (one.is_yardstick or one.is_slow)):
+            if not (one.is_tried or (one.is_settled and (one.is_yardstick or one.is_slow))):
                 one.take_turn()

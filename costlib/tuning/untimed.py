@@ -32,15 +32,19 @@ class UntimedCompiler(Compiler):
     def _untuned_on(self) -> Hardware:
         return Hardware.local()
 
-    def _compare(self, original: Original, built: Built) -> tuple[list[OutputAgreement], float]:
+    def _compare(
+        self, original: Original, built: Built
+    ) -> tuple[list[OutputAgreement], list[float]]:
         self._not_compared = None
         try:
             return self._compared(original, built)
         except EnvironmentMismatchError as error:
             self._not_compared = str(error)
-            return [], math.inf
+            return [], []
 
-    def _compared(self, original: Original, built: Built) -> tuple[list[OutputAgreement], float]:
+    def _compared(
+        self, original: Original, built: Built
+    ) -> tuple[list[OutputAgreement], list[float]]:
         if self._hardware.kind != "cpu":
             raise EnvironmentMismatchError(
                 f"code for {self._hardware.family} needs such a device, and nothing emulates one"
@@ -63,7 +67,7 @@ class UntimedCompiler(Compiler):
         original: Original,
         built: Built,
         outputs: Sequence[OutputAgreement],
-        tuned_s: float,
+        tuned_s: Sequence[float],
     ) -> UntimedNetwork:
         del tuned_s
         return UntimedNetwork(

@@ -9,7 +9,7 @@ from costlib.errors import InputError
 from costlib.hardware import Hardware
 from costlib.measure.config import MeasureConfig
 from costlib.measure.device_here import check_device
-from costlib.measure.measurer import Devices, Measurer
+from costlib.measure.measurer import Measurer
 from costlib.testing.simulated_measurer import SimulatedMeasurer
 from costlib.tuning.compiling import Compiler
 from costlib.tuning.config import TuneConfig
@@ -23,12 +23,12 @@ def measurer_for(
     hardware: Hardware,
     config: MeasureConfig,
     reference: CanaryTimes | None,
-    devices: Devices | None,
+    fleet: Fleet | None,
 ) -> Measurer:
     """Return what measures on some hardware, see :class:`costlib.measure.measurer.Measurer`."""
     if hardware.is_simulated:
         return SimulatedMeasurer(hardware, config)
-    return Measurer(hardware, config, reference, devices)
+    return Measurer(hardware, config, reference, fleet.pool(hardware) if fleet else None)
 
 
 def compiler_for(hardware: Hardware) -> type[Compiler]:

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from cuda_compiler import needs_cuda_compiler
 
@@ -165,14 +166,25 @@ def test_canaries(server: MeasureServer) -> None:
 
 def test_a_server_that_dies_is_started_again(hardware: Hardware, matmul: Task) -> None:
     with MeasureServer(hardware.target) as server:
+        server.wait()
         os.kill(server.pid, signal.SIGKILL)
         outcome = server.work([build_job(server, matmul, "again.so")])[0]
         assert outcome.error is None
 
 
 def test_a_server_that_cannot_start() -> None:
-    with pytest.raises(MeasureError, match="did not start"):
-        MeasureServer({"kind": "no-such-kind"})
+    with (
+        MeasureServer({"kind": "no-such-kind"}) as server,
+        pytest.raises(MeasureError, match="did not start"),
+    ):
+        server.work([CanaryJob(samples=1)])
+
+
+def test_a_server_that_is_not_needed_is_not_waited_for(hardware: Hardware) -> None:
+    with MeasureServer(hardware.target) as server:
+        process, folder = psutil.Process(server.pid), server.folder
+    assert not process.is_running()
+    assert not folder.exists()
 
 
 def test_children_die_with_the_caller(hardware: Hardware) -> None:

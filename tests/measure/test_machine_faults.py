@@ -137,8 +137,9 @@ def test_too_little_address_space(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_linker(hardware: Hardware, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with pytest.raises(MeasureError, match=r"did not start: no linker found; install binutils"):
-        MeasureServer(hardware.target)
+    did_not_start = r"did not start: no linker found; install binutils"
+    with MeasureServer(hardware.target) as server, pytest.raises(MeasureError, match=did_not_start):
+        server.wait()
     assert list(tmp_path.iterdir()) == [], "the folder is removed"
 
 
