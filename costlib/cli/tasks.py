@@ -55,11 +55,9 @@ def _extracted(
     from costlib.cli.child import in_child
 
     def work() -> str:
-        from costlib.workloads import extract_tasks
+        from costlib.cli.task_list import list_tasks
 
-        keys = ("workload_id", "name", "title", "weight", "flops", "arguments")
-        found = extract_tasks(source, chosen_hardware(target, mcpu, cores))
-        return json.dumps([{key: getattr(task, key) for key in keys} for task in found])
+        return json.dumps(list_tasks(source, chosen_hardware(target, mcpu, cores)))
 
     text, death = in_child(work, _MOST_SECS)
     if text is None:

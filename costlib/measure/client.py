@@ -55,6 +55,8 @@ class MeasureServer(AbstractContextManager["MeasureServer"]):
         A temporary folder for libraries, removed on :meth:`close`.
     """
 
+    _is_ready: bool
+
     def __init__(self, target: dict[str, Any]) -> None:
         self.target = target
         self._log: IO[bytes] | None = None

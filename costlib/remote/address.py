@@ -22,6 +22,9 @@ HF = "hf://"
 KINDS = ("bundles", "datasets")
 """What is fetched, each kind in a folder of its own."""
 
+TASK_LISTS = "tasks"
+"""The cache's folder with what networks of the zoo consist of."""
+
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from costlib.errors import StorageError, UnknownNameError
 from costlib.files import locked, storage_errors, write_file
 from costlib.frozen import Frozen
-from costlib.remote.address import KINDS, cache_folder, cache_root
+from costlib.remote.address import KINDS, TASK_LISTS, cache_folder, cache_root
 
 _ADDRESS = ".address"
 """A copy's file with the address that it was fetched from."""
@@ -69,6 +69,8 @@ def cached_copies() -> list[CachedCopy]:
 def clear_cache(address: str | None = None) -> list[CachedCopy]:
     """Remove what was fetched from an address, or everything; return what it was.
 
+    Everything includes the lists of what networks consist of.
+
     Raises
     ------
     UnknownNameError
@@ -88,6 +90,10 @@ def clear_cache(address: str | None = None) -> list[CachedCopy]:
         with storage_errors(copy.folder), locked(state):
             shutil.rmtree(copy.folder)
             shutil.rmtree(state)
+    lists = cache_root() / TASK_LISTS
+    if address is None and lists.exists():
+        with storage_errors(lists):
+            shutil.rmtree(lists)
     return copies
 
 
