@@ -11,10 +11,10 @@ What remains of bias:
 - Trees like those of a bundle see the same features, so what no feature shows is luck to both. A
   bundle is right more often than it would be in truth where it was trained on the same records: use
   tasks that it was not trained on, such as a dataset's held-out ones.
-- What the trees leave unexplained is drawn anew for each program. In truth programs that are alike
-  err alike, so a run learns more from its own measurements than it can here. It also holds the
-  noise of the records, so luck counts for more: programs drawn at random, and searches without a
-  bundle, do better than they would in truth.
+- What the trees leave unexplained is drawn anew for each program: among records, errors at programs
+  that fall into the same leaves do not correlate. It also holds the noise of the records, so luck
+  counts for more: programs drawn at random, and searches without a bundle, do better than they
+  would in truth.
 - No program fails to build or run, and a slow moment does not last.
 
 Real races have the last word. ``docs/results/surrogate.md`` says how far they agree.
