@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
-
-if TYPE_CHECKING:
-    pass
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value on stdout, for machines.")]
 

@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from costlib.data.coverage import by_operator
 from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
 from costlib.data.parts import hardware_of
+from costlib.data.provenance import read_sources
 from costlib.data.summary import summarize
 from costlib.files import write_file
 from costlib.schema import PARTITIONED, TABLES
@@ -71,6 +72,7 @@ def make_card(dataset: Dataset) -> str:
         size_category=size_category(summary.measurements),
         configs=_configs(dataset),
         summary=summary,
+        sources=read_sources(dataset),
         counts=[
             ("", "", sizes),
             ("status", "measurements", summary.measurements_by_status),

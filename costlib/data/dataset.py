@@ -5,6 +5,7 @@
     <dataset>/
       README.md                                what it holds, for people and the Hugging Face hub
       dataset.json                             schema version, versions of the tools
+      provenance.json                          what it was merged or sampled from, if it was
       hardware/<hardware_id>.json              the hardware and the reference of its canaries
       workloads/part-*.parquet                 costlib.schema.WORKLOADS
       sketches/part-*.parquet                  costlib.schema.SKETCHES

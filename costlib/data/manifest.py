@@ -22,6 +22,9 @@ from costlib.schema import SCHEMA_VERSION
 
 MANIFEST = "dataset.json"
 
+PROVENANCE = "provenance.json"
+"""What a dataset was made from, see :mod:`costlib.data.provenance`."""
+
 SCRATCH = ".unfinished"
 """Folder of a dataset for what is not finished yet."""
 

@@ -11,6 +11,7 @@ import polars as pl
 from costlib.data.copying import Copied, copy_rows
 from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
 from costlib.data.manifest import MANIFEST, check_place
+from costlib.data.provenance import note_sources
 from costlib.data.splits import leaked
 from costlib.errors import InputError
 from costlib.frozen import Frozen
@@ -47,7 +48,9 @@ def merge(paths: Sequence[str | Path], out: str | Path) -> Merge:
     A program that several datasets hold for one hardware is kept once, from the first of
     them. Where they refer to different canaries of one hardware, all latencies are corrected
     anew to the fastest: a slow moment can be told from it, the other way round it cannot.
-    Features are not copied. Besides one batch of rows, 80 bytes for each program are in memory.
+    Features are not copied. What it was merged from is noted beside them, see
+    :mod:`costlib.data.provenance`. Besides one batch of rows, 80 bytes for each program are in
+    memory.
 
     Parameters
     ----------
@@ -80,6 +83,7 @@ def merge(paths: Sequence[str | Path], out: str | Path) -> Merge:
                     f"{min(trained_on)}; choose a new folder for the output"
                 )
         target = Dataset.create(out)
+        note_sources(target, paths, sources)
         inner_target = target.held_out()
         inner_copied = Copied()
         if held_out:

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import costlib
-from costlib.data.manifest import MANIFEST, read_info
+from costlib.data.manifest import MANIFEST, PROVENANCE, read_info
 from costlib.errors import DatasetError, HubError
 from costlib.files import locked, remove_stale, restore_folder, storage_errors
 from costlib.places import check_free
@@ -177,7 +177,7 @@ def _belongs(name: str) -> bool:
     if not parts or any(part == ".." or part.startswith((".", "/")) for part in parts):
         return False
     if len(parts) == 1:
-        return parts[0] in (MANIFEST, "README.md")
+        return parts[0] in (MANIFEST, PROVENANCE, "README.md")
     return parts[0] in _FOLDERS and len(parts) <= 3 and parts[-1].endswith((".json", _PART))
 
 

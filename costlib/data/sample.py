@@ -8,6 +8,7 @@ import polars as pl
 
 from costlib.data.copying import copy_rows
 from costlib.data.dataset import HELD_OUT_FOLDER, Dataset
+from costlib.data.provenance import note_sources
 from costlib.errors import InputError
 from costlib.identity import content_id
 
@@ -50,6 +51,7 @@ def sample(
     if Path(out).resolve() == Path(path).resolve():
         raise InputError(f"{out} is to be sampled itself; choose a new folder for the output")
     target = Dataset.create(out)
+    note_sources(target, [path], [source])
     held_out = source.held_out()
     if held_out is not None:
         inner = Dataset.create(target.path / HELD_OUT_FOLDER)

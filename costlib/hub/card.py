@@ -17,7 +17,7 @@ def model_card(manifest: Manifest) -> str:
     return f"""---
 license: apache-2.0
 library_name: costlib
-tags: [tvm, cost-model, autotuning]
+tags: [costlib, tvm, cost-model, autotuning]
 ---
 
 # {manifest.name}

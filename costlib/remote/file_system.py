@@ -52,6 +52,17 @@ class FileSystemPlace(Place):
         return path[len(self._root) + 1 :]
 
 
+def folders_in(url: str) -> list[str]:
+    """List the addresses of the folders in a folder; none if there is no such folder."""
+    files, root = url_to_fs(url)
+    try:
+        found = files.ls(root, detail=True)
+    except FileNotFoundError:
+        return []
+    names = [str(one["name"]).rstrip("/") for one in found if one["type"] == "directory"]
+    return [f"{url.rstrip('/')}/{name.rpartition('/')[2]}" for name in names]
+
+
 def _entry(details: Mapping[str, Any]) -> Entry:
     mark = next((details[key] for key in _MARKS if details.get(key) is not None), None)
     return Entry(int(details["size"]), None if mark is None else str(mark))

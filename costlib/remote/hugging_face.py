@@ -14,8 +14,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, snapshot_download
-from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
+from huggingface_hub.errors import (
+    GatedRepoError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
 
+from costlib.errors import HubError
 from costlib.remote.address import HF
 from costlib.remote.place import Entry, Place, link_file
 
@@ -23,24 +28,36 @@ _SHA256_DIGITS = 64
 
 
 class HuggingFacePlace(Place):
-    """A repository. Between two calls of :meth:`entries`, it is seen as of one commit."""
+    """A repository. Between two calls of :meth:`entries`, it is seen as of one commit.
+
+    That is the newest, or the one that a pinned address names: ``hf://user/name@REVISION``, which
+    is a commit, a tag or a branch. Nothing is written to a pinned address.
+    """
 
     keeps_history = True
 
     def __init__(self, url: str, repo_type: str) -> None:
         super().__init__(url)
-        self._name = url.removeprefix(HF).removeprefix(f"{repo_type}s/").rstrip("/")
+        name = url.removeprefix(HF).removeprefix(f"{repo_type}s/").rstrip("/")
+        self._name, _, self._revision = name.partition("@")
         self._repo_type = repo_type
         self._commit: str | None = None
         self._entries: dict[str, Entry] | None = None
+
+    @property
+    def revision(self) -> str | None:  # noqa: D102
+        return self._commit
 
     def entries(self) -> dict[str, Entry]:  # noqa: D102
         api = HfApi()
         describe = api.dataset_info if self._repo_type == "dataset" else api.model_info
         try:
-            info = describe(self._name, files_metadata=True)
+            info = describe(self._name, revision=self._revision or None, files_metadata=True)
         except GatedRepoError:
             raise
+        except RevisionNotFoundError:
+            reason = f"{HF}{self._name} has no revision {self._revision}"
+            raise HubError(f"{reason}; give a commit, a tag or a branch") from None
         except RepositoryNotFoundError:
             self._commit, self._entries = None, {}
         else:
@@ -78,6 +95,10 @@ class HuggingFacePlace(Place):
     def put(  # noqa: D102
         self, folder: Path, names: Sequence[str], gone: Sequence[str], message: str
     ) -> None:
+        if self._revision:
+            raise HubError(
+                f"{self.url} is one revision, which stays as it is; publish to {HF}{self._name}"
+            )
         api = HfApi()
         api.create_repo(self._name, repo_type=self._repo_type, exist_ok=True)
         with warnings.catch_warnings():
@@ -94,6 +115,11 @@ class HuggingFacePlace(Place):
                 repo_type=self._repo_type,
                 parent_commit=self._commit,
             )
+
+
+def models_of(library: str, user: str | None) -> list[str]:
+    """List the addresses of a library's models, of one user or of all."""
+    return [f"{HF}{found.id}" for found in HfApi().list_models(filter=library, author=user)]
 
 
 def _is_sound(file: Path, entry: Entry) -> bool:

@@ -47,6 +47,11 @@ class Place(ABC):
     def __init__(self, url: str) -> None:
         self.url = url
 
+    @property
+    def revision(self) -> str | None:
+        """The state that was looked at, if the place keeps a history."""
+        return None
+
     @abstractmethod
     def entries(self) -> dict[str, Entry]:
         """List all files that are there now; none if there is no such folder."""
@@ -114,6 +119,26 @@ def open_place(url: str, repo_type: str) -> Place:
     from costlib.remote.file_system import FileSystemPlace
 
     return FileSystemPlace(url)
+
+
+def addresses_below(where: str, library: str) -> list[str]:
+    """List the addresses of folders that may hold bundles.
+
+    Parameters
+    ----------
+    where
+        ``hf://`` for the whole Hugging Face hub, ``hf://user`` for what one user has there; or a
+        folder that fsspec knows, for those in it.
+    library
+        Of the hub's models, those whose card names this library.
+    """
+    if where.startswith(HF):
+        from costlib.remote.hugging_face import models_of
+
+        return models_of(library, where.removeprefix(HF).strip("/") or None)
+    from costlib.remote.file_system import folders_in
+
+    return folders_in(where)
 
 
 def fetch_files(place: Place, names: Sequence[str], folder: Path, scratch: Path) -> None:

@@ -14,7 +14,7 @@ from costlib.cli import app
 from costlib.cli.tune import _apart
 from costlib.data.dataset import Dataset
 from costlib.errors import UnknownNameError
-from costlib.hub import Bundle, load_pretrained
+from costlib.hub import Bundle, list_bundles, load_pretrained
 
 COMMANDS = (
     ("doctor",),
@@ -183,6 +183,15 @@ def test_models() -> None:
     assert "cpu-gbdt" in [manifest["name"] for manifest in found]
 
 
+def test_published_models() -> None:
+    shelf = list_bundles()["cpu-gbdt"].parent
+    found = succeed("models", f"file://{shelf}")
+    assert {one["address"] for one in found} >= {f"file://{shelf}/cpu-gbdt"}
+    assert all(one["revision"] is None for one in found)
+    listed = costlib("models", f"file://{shelf}").stdout
+    assert "was trained on measurements of" in listed and "pinned" not in listed
+
+
 @pytest.mark.parametrize("words", [(), ("dataset",)])
 def test_without_a_command_there_is_help_and_no_error(words: tuple[str, ...]) -> None:
     process = costlib(*words)
@@ -257,6 +266,7 @@ BAD = {
     "no such dataset": (("dataset", "info", "no-such-folder"), "no-such-folder"),
     "unknown bundle": (("evaluate", "cpu-gdbt"), "did you mean cpu-gbdt"),
     "no such bundles": (("models", "nope*"), "unknown bundle 'nope*'"),
+    "no bundles there": (("models", "file:///no/such/place"), "no bundle at file:///no/such/place"),
     "unknown hardware": (
         ("evaluate", "BUNDLE", "--on", "DATASET", "--hardware", "nosuch"),
         "unknown hardware of this dataset 'nosuch'",

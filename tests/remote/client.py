@@ -78,11 +78,20 @@ def _serve() -> None:
     from costlib.data.dataset import Dataset
     from costlib.data.remote import fetch_dataset, publish_dataset
     from costlib.hub import load_pretrained
+    from costlib.hub.listing import list_published
     from costlib.hub.remote import fetch, publish
 
     names = {
         one.__name__: one
-        for one in (Dataset, fetch, fetch_dataset, load_pretrained, publish, publish_dataset)
+        for one in (
+            Dataset,
+            fetch,
+            fetch_dataset,
+            list_published,
+            load_pretrained,
+            publish,
+            publish_dataset,
+        )
     }
     warnings: list[str] = []
     handler = logging.Handler(logging.WARNING)

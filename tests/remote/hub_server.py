@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 LFS = (".parquet", ".safetensors")
 """What the hub keeps in large file storage here."""
 
-_API = re.compile(r"/api/(?P<kind>models|datasets)/(?P<name>[^/]+/[^/]+)(?:/(?P<what>\w+)/[^/]+)?")
+_API = re.compile(
+    r"/api/(?P<kind>models|datasets)/(?P<name>[^/]+/[^/]+)(?:/(?P<what>\w+)/(?P<revision>[^/]+))?"
+)
 _RESOLVE = re.compile(
     r"/(?P<kind>datasets/)?(?P<name>[^/]+/[^/]+)/resolve/(?P<sha>\w+)/(?P<path>.+)"
 )
@@ -119,6 +121,10 @@ class HubServer:
         self.commit(kind, name, "by hand", files)
 
 
+def _card(commit: Commit) -> bytes:
+    return commit.files["README.md"].content if "README.md" in commit.files else b""
+
+
 class _Handler(BaseHTTPRequestHandler):
     hub: HubServer
     protocol_version = "HTTP/1.1"
@@ -128,10 +134,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = unquote(urlsplit(self.path).path)
-        if found := _RESOLVE.fullmatch(path):
+        if path == "/api/models":
+            self._list(parse_qs(urlsplit(self.path).query))
+        elif found := _RESOLVE.fullmatch(path):
             self._resolve(found["kind"] or "models/", found["name"], found["sha"], found["path"])
         elif (found := _API.fullmatch(path)) and found["name"] not in self.hub.secret:
-            self._describe(found["kind"], found["name"], found["what"] == "tree")
+            self._describe(*found.group("kind", "name", "what", "revision"))
         else:
             self._missing()
 
@@ -210,11 +218,31 @@ class _Handler(BaseHTTPRequestHandler):
         url = f"{self.hub.url}/{name}/commit/{commit.sha}"
         self._answer({"success": True, "commitOid": commit.sha, "commitUrl": url})
 
-    def _describe(self, kind: str, name: str, is_tree: bool) -> None:
+    def _list(self, query: Mapping[str, list[str]]) -> None:
+        """Answer what the models are whose card names a library, of one user or of all."""
+        (library,), author = query["filter"], query.get("author", [""])[0]
+        self._answer(
+            [
+                {"_id": "1", "id": name, "tags": [library]}
+                for (kind, name), history in self.hub.commits.items()
+                if kind == "models"
+                and name.startswith(f"{author}/" if author else "")
+                and f"library_name: {library}\n".encode() in _card(history[-1])
+            ]
+        )
+
+    def _describe(self, kind: str, name: str, what: str | None, revision: str | None) -> None:
         if (kind, name) not in self.hub.commits:
             self._missing()
             return
         head = self.hub.head(kind, name)
+        if revision not in (None, "main"):
+            history = self.hub.commits[kind, name]
+            known = next((one for one in history if one.sha == revision), None)
+            if known is None:
+                self._missing("RevisionNotFound")
+                return
+            head = known
         siblings, tree = [], []
         for path, file in head.files.items():
             size, hashed = len(file.content), {"oid": file.sha256, "sha256": file.sha256}
@@ -222,7 +250,9 @@ class _Handler(BaseHTTPRequestHandler):
             siblings.append({"rfilename": path, "size": size, "blobId": file.git_hash, **lfs})
             tree.append({"type": "file", "path": path, "size": size, "oid": file.git_hash, **lfs})
         info = {"_id": "1", "id": name, "sha": head.sha, "private": False, "siblings": siblings}
-        self._answer(tree if is_tree else info | {"disabled": False, "downloads": 0, "tags": []})
+        self._answer(
+            tree if what == "tree" else info | {"disabled": False, "downloads": 0, "tags": []}
+        )
 
     def _resolve(self, kind: str, name: str, sha: str, path: str) -> None:
         history = self.hub.commits.get((kind.rstrip("/"), name), [])

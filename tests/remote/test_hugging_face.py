@@ -131,6 +131,42 @@ def test_a_bundle_is_published_and_fetched_once(
     assert client.get(load) == first
 
 
+def test_a_pinned_bundle_stays_what_it_was(
+    hub: HubServer, client: Client, folder: Path, url: str, repository: str
+) -> None:
+    publish = f"publish(load_pretrained({str(folder)!r}), {url!r})"
+    client.get(publish)
+    first = hub.head("models", repository).sha
+    text = "(load_pretrained(%r).path / 'model/model.txt').read_text()"
+    before = client.get(text % url)
+    change_model(folder)
+    client.get(publish)
+    assert client.get(text % url) != before
+    assert client.get(text % f"{url}@{first}") == before
+    unknown = client.ask(text % f"{url}@{'0' * 40}").error
+    assert unknown is not None and "has no revision 000" in unknown and "\n" not in unknown
+    refused = client.ask(f"publish(load_pretrained({str(folder)!r}), '{url}@{first}')").error
+    assert refused is not None and f"publish to {url}" in refused
+
+
+def test_published_bundles_are_listed(hub: HubServer, client: Client, folder: Path) -> None:
+    for name in ("them/cpu-one", "them/cpu-two", "them/damaged"):
+        client.get(f"publish(load_pretrained({str(folder)!r}), 'hf://{name}')")
+    hub.change("models", "them/damaged", "bundle.json", b"{")
+    hub.commit("models", "them/other", "by hand", {"README.md": File(b"another library", False)})
+    listed = "[(one.address, one.revision) for one in list_published(%s)]"
+    sha = {name: hub.head("models", name).sha for name in ("them/cpu-one", "them/cpu-two")}
+    found = client.ask(listed % "'hf://them'")
+    assert found.value == [[f"hf://{name}", sha[name]] for name in sha]
+    assert len(found.warnings) == 1 and "hf://them/damaged" in found.warnings[0]
+    assert client.get(listed % "pattern='them/*-two'") == [
+        ["hf://them/cpu-two", sha["them/cpu-two"]]
+    ]
+    assert client.get(listed % "'hf://nobody'") == []
+    assert client.get(listed % f"'file://{folder.parent}'") == [[f"file://{folder}", None]]
+    assert client.get(listed % "'file:///no/such/folder'") == []
+
+
 def test_a_bundle_comes_out_of_the_hubs_own_cache(
     hub: HubServer, client: Client, folder: Path, url: str, repository: str, home: Path
 ) -> None:
