@@ -64,13 +64,13 @@ def _list_shipped(pattern: str, as_json: bool) -> None:
 
 
 def _list_published(where: str, pattern: str, as_json: bool) -> None:
-    from costlib.errors import HubError
+    from costlib.errors import BundleError
     from costlib.hub.listing import list_published
 
     found = list(list_published(where, pattern))
     if not found:
         matching = "" if pattern == "*" else f" that matches {pattern}"
-        raise HubError(f"there is no bundle{matching} at {where}")
+        raise BundleError(f"there is no bundle{matching} at {where}")
     if as_json:
         print_json(found)
         return
