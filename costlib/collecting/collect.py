@@ -160,6 +160,7 @@ def collect(
         measurer.reference = (
             dataset.add_hardware(hardware, measurer.reference) or measurer.reference
         )
+        proposer.canary = measurer.reference
         with Interruptible(_log.warning) as interruptible:
             end = _End(deadline, interruptible)
             if collection.retry(measurer, end):

@@ -123,7 +123,10 @@ def write_down(
         programs = {name: [family.measured] for name, family in subject.families.items()}
         if teacher is not None:
             vectors = {name: family.vectors for name, family in subject.families.items()}
-            imagined, slope = Judge(subject.workload, subject.hardware, vectors, teacher).imagine(
+            machine = subject.hardware
+            canary = dataset.canary(machine.hardware_id)
+            judge = Judge(subject.workload, machine, vectors, teacher, canary)
+            imagined, slope = judge.imagine(
                 {name: family.measured for name, family in subject.families.items()},
                 -(-imagined_programs // len(vectors)),
                 -(-random_programs // len(vectors)),

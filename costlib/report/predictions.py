@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from costlib.arrays import Floats
 from costlib.errors import CostlibError
 from costlib.features.lowered import lowered_batch
+from costlib.features.task_context import describe_task
 from costlib.hub import load_pretrained
 from costlib.models.base import CostModel
 from costlib.report.figures import finish, panel, plain_ticks, tip
@@ -93,7 +94,8 @@ def _scored(run: FoundRun, model: CostModel) -> Iterator[_Scored]:
         if len(latency_s) < 2:
             continue
         usable = [schedule for schedule in schedules if schedule is not None]
-        batch = lowered_batch(space.context, usable, task.flops, run.hardware)
+        described = describe_task(space.task, run.hardware, run.canary())
+        batch = lowered_batch(space.context, usable, described, run.hardware)
         scores = np.asarray(model.predict(batch))
         yield _Scored(task, scores, latency_s, ran["latency_s"][0] / latency_s)
 

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from costlib.arrays import Floats, Integers
+from costlib.arrays import Float32s, Floats, Integers
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError, UnknownNameError
-from costlib.features.batch import FeatureBatch, join, lowered_context
+from costlib.features.batch import FeatureBatch, join
 from costlib.features.build import build_features
+from costlib.features.columns import CONTEXT
+from costlib.features.lowered import lowered_context
+from costlib.features.precision import precision
 from costlib.features.programs import programs_by_task
 from costlib.features.store import FeatureStore
+from costlib.features.task_context import task_features
 from costlib.features.task_encoder import TaskEncoder
 from costlib.hardware import Hardware
 from costlib.models.base import View
+from costlib.tvm_compat.api import module_from_json
 
 Chosen = Collection[str] | None
 """Ids of workloads or of hardware; ``None`` for all."""
@@ -243,7 +248,8 @@ def schedule_describer(dataset: Dataset) -> Callable[[str, Hardware, pl.DataFram
 
     def describe(workload_id: str, hardware: Hardware, programs: pl.DataFrame) -> FeatureBatch:
         used = {one: instructions[one] for one in programs["sketch_id"].unique()}
-        encoder = TaskEncoder.of_row(rows[workload_id], used, hardware)
+        canary = dataset.canary(hardware.hardware_id)
+        encoder = TaskEncoder.of_row(rows[workload_id], used, hardware, canary)
         return encoder.written_schedules(
             programs["sketch_id"].to_list(), programs["decisions"].to_list()
         )
@@ -254,15 +260,26 @@ def schedule_describer(dataset: Dataset) -> Callable[[str, Hardware, pl.DataFram
 def _statements(
     dataset: Dataset, only: Chosen, hardware: Chosen, on_progress: Progress
 ) -> Iterator[TrainingData]:
-    columns = dataset.scan("workloads").select("workload_id", "flops").collect()
-    flops = dict(columns.iter_rows())
+    rows = workload_rows(dataset)
+    types: dict[str, Float32s] = {}
     for hardware_id, machine in chosen_hardware(dataset, hardware).items():
         store = build_features(dataset, hardware_id, on_progress)
+        canary = dataset.canary(hardware_id)
         for workload_id, programs in measured_tasks(dataset, store, hardware_id, only):
             stores, offsets, nests = store.select(workload_id, programs["program_id"])
-            context = lowered_context(flops[workload_id], machine, nests)
-            batch = FeatureBatch(stores, offsets, context)
+            row = rows[workload_id]
+            if workload_id not in types:
+                types[workload_id] = _types(row)
+            task = task_features(row["flops"] or 0.0, types[workload_id], machine, canary)
+            context = lowered_context(task, nests)
+            batch = FeatureBatch(stores, offsets, context, CONTEXT["statements"])
             yield _task(batch, programs, workload_id, hardware_id)
+
+
+def _types(row: Mapping[str, Any]) -> Float32s:
+    """Return the :func:`precision` of a workload, which has an IR."""
+    arguments = [(argument["dtype"], argument["shape"]) for argument in row["arguments"]]
+    return precision(arguments, module_from_json(row["mod_json"]))
 
 
 def _schedules(dataset: Dataset, only: Chosen, hardware: Chosen) -> Iterator[TrainingData]:

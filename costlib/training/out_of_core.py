@@ -16,6 +16,7 @@ from costlib.arrays import Bools, Float32s, Floats
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
 from costlib.features.build import build_features
+from costlib.features.columns import CONTEXT
 from costlib.models.boosting import lgb
 from costlib.models.gbdt import GbdtConfig, GbdtModel, ranked_together
 from costlib.training.batches import Chosen, Progress, batches, chosen_hardware, measured_tasks
@@ -70,7 +71,7 @@ def fit_gbdt(
         reference=bins,
         params=parameters,
     )
-    model.fit_binned(data, seed=seed)
+    model.fit_binned(data, CONTEXT[model.view], seed=seed)
     return model
 
 
@@ -126,7 +127,8 @@ def _sample(dataset: Dataset, only: Chosen, hardware: Chosen) -> Float32s:
 
 
 def _telling_columns(sample: Float32s) -> Bools:
-    """Mark the columns that vary, and of equal ones the first."""
-    _, first = np.unique(sample, axis=1, return_index=True)
+    """Mark the columns that vary, and of equal ones the first; unknown is a value of its own."""
+    filled = np.nan_to_num(sample, nan=float(np.finfo("float32").min))
+    _, first = np.unique(filled, axis=1, return_index=True)
     is_first = np.isin(np.arange(sample.shape[1]), first)
-    return np.asarray(is_first & (sample.max(0) > sample.min(0)))
+    return np.asarray(is_first & (filled.max(0) > filled.min(0)))

@@ -74,6 +74,13 @@ class Task:
         return tvm.target.Target(self.target)
 
 
+def weight_arguments(mod: Any) -> frozenset[int]:
+    """Number the arguments of a task's module that are constants of its network."""
+    main = mod["main"]
+    free = main.attrs.get("layout_free_buffers", ()) if main.attrs else ()
+    return frozenset(int(number) for number in free)
+
+
 def workload_id(mod: Any) -> str:
     """Hash the computation in ``mod``.
 
