@@ -124,9 +124,9 @@ class CostModelSuite:
         model = self.model_class()
         model.fit(named, labels, groups)
         model.save(tmp_path)
-        more = np.full((len(batch), len(told)), 7, "float32")
-        more[:, : batch.context.shape[1]] = batch.context
-        more = FeatureBatch(batch.stores, batch.offsets, more[:, ::-1], told[::-1])
+        context = np.full((len(batch), len(told)), 7, "float32")
+        context[:, : batch.context.shape[1]] = batch.context
+        more = FeatureBatch(batch.stores, batch.offsets, context[:, ::-1], told[::-1])
         for one in (model, self.model_class.load(tmp_path)):
             np.testing.assert_array_equal(one.predict(more), model.predict(named))
 
