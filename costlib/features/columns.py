@@ -83,6 +83,7 @@ TASK = (
     *(f"hardware.{name}" for name in CACHES),
     *("hardware.last_cache_cores", "hardware.arithmetic", "hardware.bandwidth"),
     *(f"task.{name}" for name in PRECISION),
+    "task.cold_weights",
 )
 """Of :func:`costlib.features.task_context.task_features`, in its order."""
 

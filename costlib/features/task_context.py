@@ -15,6 +15,7 @@ from costlib.features.precision import precision
 from costlib.hardware import Hardware
 from costlib.measure.canary_kernels import rates
 from costlib.processor import instructions_of
+from costlib.schema import CacheState
 from costlib.workloads.task import Task
 
 
@@ -23,6 +24,7 @@ def task_features(
     types: Float32s,
     hardware: Hardware,
     canary: CanaryTimes | None = None,
+    cache: CacheState = CacheState.WARM,
 ) -> Float32s:
     """Describe task and hardware by the columns of :data:`costlib.features.columns.TASK`.
 
@@ -36,6 +38,8 @@ def task_features(
         What it is for.
     canary
         What the hardware's canaries take, from which its arithmetic and its bandwidth follow.
+    cache
+        What a call of the task finds in the caches.
 
     Returns
     -------
@@ -54,6 +58,7 @@ def task_features(
         *_instructions(json.dumps(hardware.target, sort_keys=True)),
         *np.log2(np.asarray([*caches, hardware.last_cache_cores or math.nan, *speeds], "float64")),
         *types,
+        float(cache is CacheState.COLD_WEIGHTS),
     ]
     assert len(values) == len(TASK)
     return np.asarray(values, "float32")
@@ -61,7 +66,8 @@ def task_features(
 
 def describe_task(task: Task, hardware: Hardware, canary: CanaryTimes | None = None) -> Float32s:
     """Return the :func:`task_features` of a task."""
-    return task_features(task.flops, precision(task.arguments, task.mod), hardware, canary)
+    types = precision(task.arguments, task.mod)
+    return task_features(task.flops, types, hardware, canary, task.cache)
 
 
 @functools.cache

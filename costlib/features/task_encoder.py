@@ -15,6 +15,7 @@ from costlib.features.schedule import ScheduleEncoder, schedule_batch
 from costlib.features.task_context import task_features
 from costlib.features.tiled_nest import TiledNest
 from costlib.hardware import Hardware
+from costlib.schema import CacheState
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
 from costlib.tvm_compat.api import module_from_json
@@ -35,6 +36,8 @@ class TaskEncoder:
         What the programs are for.
     canary
         What the hardware's canaries take, if known.
+    cache
+        What the programs find in the caches.
 
     Attributes
     ----------
@@ -53,9 +56,10 @@ class TaskEncoder:
         sketches: Mapping[str, Sequence[Any]],
         hardware: Hardware,
         canary: CanaryTimes | None = None,
+        cache: CacheState = CacheState.WARM,
     ) -> None:
         nests = {} if mod is None else {nest.block: nest for nest in loop_nests(mod)}
-        self.context = task_features(flops, precision(arguments, mod), hardware, canary)
+        self.context = task_features(flops, precision(arguments, mod), hardware, canary, cache)
         shapes = [shape for _, shape in arguments]
         self.sketches = {
             sketch_id: ScheduleEncoder(
@@ -72,7 +76,10 @@ class TaskEncoder:
         """Make the encoder of a task with all sketches of its design space."""
         task = space.task
         sketches = {sketch.sketch_id: sketch.instructions for sketch in space.sketches}
-        return cls(task.name, task.arguments, task.flops, task.mod, sketches, hardware, canary)
+        return cls(
+            *(task.name, task.arguments, task.flops, task.mod),
+            *(sketches, hardware, canary, task.cache),
+        )
 
     @classmethod
     def of_row(
@@ -81,12 +88,13 @@ class TaskEncoder:
         sketches: Mapping[str, Sequence[Any]],
         hardware: Hardware,
         canary: CanaryTimes | None = None,
+        cache: CacheState = CacheState.WARM,
     ) -> TaskEncoder:
         """Make the encoder of a row of :data:`costlib.schema.WORKLOADS`."""
         arguments = [(argument["dtype"], argument["shape"]) for argument in row["arguments"]]
         mod = None if row["mod_json"] is None else module_from_json(row["mod_json"])
         flops = row["flops"] or 0.0
-        return cls(row["name"], arguments, flops, mod, sketches, hardware, canary)
+        return cls(row["name"], arguments, flops, mod, sketches, hardware, canary, cache)
 
     def schedules(self, programs: Sequence[Program]) -> FeatureBatch:
         """Describe `n` programs by their schedules."""

@@ -29,7 +29,7 @@ from costlib.workloads.title import short_id, task_title
 
 _COLUMNS = [
     "workload_id", "program_id", "sketch_id", "decisions", "status", "latency_s", "run_secs",
-    "origin", "seed", "hardware", "measured_at",
+    "origin", "seed", "hardware", "measured_at", "cache",
 ]  # fmt: skip
 
 

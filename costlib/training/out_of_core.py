@@ -8,6 +8,7 @@ constants, so that it takes the same input as any other.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from costlib.features.build import build_features
 from costlib.features.columns import CONTEXT
 from costlib.models.boosting import lgb
 from costlib.models.gbdt import GbdtConfig, GbdtModel, ranked_together
+from costlib.schema import CacheState
 from costlib.training.batches import Chosen, Progress, batches, chosen_hardware, measured_tasks
 
 MAX_BIN = 15
@@ -108,9 +110,9 @@ def _labels(
 ) -> tuple[Floats, list[int]]:
     """Return the labels of all programs and the number of programs of each task."""
     labels = []
-    for hardware_id in chosen_hardware(dataset, hardware):
+    for cache, hardware_id in product(CacheState, chosen_hardware(dataset, hardware)):
         store = build_features(dataset, hardware_id, on_progress)
-        for _, programs in measured_tasks(dataset, store, hardware_id, only):
+        for _, programs in measured_tasks(dataset, store, hardware_id, only, cache):
             labels.append(programs["label"].to_numpy())
     return np.concatenate([np.empty(0), *labels]), [len(task) for task in labels]
 

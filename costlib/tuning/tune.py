@@ -136,8 +136,10 @@ def tune(
             dims=dim,
             fixed_for="--simulate" if hardware.is_simulated else config.fixed_for,
             example_inputs=example_inputs,
+        ).as_called(hardware, config.measure)
+        session = Session(
+            folder, networks.names, hardware, seed, resume=resume, cold=networks.has_cold_weights
         )
-        session = Session(folder, networks.names, hardware, seed, resume=resume)
         progress.begin(networks.tasks)
         progress.report("starting the measuring process")
         known = loaded.canary(hardware.hardware_id) if loaded else None
