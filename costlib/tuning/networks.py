@@ -128,13 +128,21 @@ class NetworkSet:
     def as_called(self, hardware: Hardware, config: MeasureConfig) -> NetworkSet:
         """Note with each task what it finds in the caches, see :mod:`costlib.measure.cold_weights`.
 
-        Of networks that share a task the one with the most weights counts. A task that computes
-        nothing, such as a look-up, reads little of its weights.
+        Of networks that share a task the one with the most weights counts.
         """
-        weights = np.array([t.weight_bytes if t.flops else 0 for t in self.tasks], "int64")
-        network_bytes = ((self.calls > 0) * (self.calls @ weights)[:, None]).max(0, initial=0)
+        network_bytes = ((self.calls > 0) * self.weight_bytes[:, None]).max(0, initial=0)
         tasks = as_called(self.tasks, network_bytes.tolist(), hardware, config)
         return replace(self, tasks=tasks)
+
+    @property
+    def weight_bytes(self) -> Integers:
+        """Size of the weights that each network reads, int64 `networks`.
+
+        A task that computes nothing, such as a look-up, reads little of its weights.
+        """
+        weights = np.array([t.weight_bytes if t.flops else 0 for t in self.tasks], "int64")
+        found: Integers = self.calls @ weights
+        return found
 
     @property
     def has_cold_weights(self) -> bool:
