@@ -26,6 +26,7 @@ from costlib.processor import (
     checked_attributes,
     cpu_model,
     further_instructions,
+    last_cache_cores,
     runs_here,
     vector_bits,
 )
@@ -60,6 +61,8 @@ class Hardware(FrozenStrict):
     cache_bytes
         Size of the data caches by level, in bytes, L1 (a GPU's shared memory of one block)
         first; empty if unknown.
+    last_cache_cores
+        Cores (threads) that share the last of them; 0 if unknown.
     """
 
     kind: str
@@ -68,6 +71,7 @@ class Hardware(FrozenStrict):
     target: dict[str, Any]
     vector_bits: _Count
     cache_bytes: tuple[_Count, ...] = ()
+    last_cache_cores: _Count = 0
 
     @field_validator("target")
     @classmethod
@@ -154,6 +158,7 @@ class Hardware(FrozenStrict):
             target=target | ({"mattr": further} if further else {}),
             vector_bits=vector_bits(mcpu),
             cache_bytes=cache_bytes(),
+            last_cache_cores=last_cache_cores(),
         )
 
     @classmethod

@@ -84,6 +84,21 @@ def llvm_features(mcpu: str, mattr: Sequence[str] = ()) -> set[str]:
     return {str(name) for name in tvm.target.codegen.llvm_get_cpu_features(target)}
 
 
+def instructions_of(target: dict[str, Any]) -> set[str] | None:
+    """Return LLVM's names of what code for a CPU's target may use; ``None`` if it knows it not."""
+    from costlib.tvm_compat import tvm
+
+    codegen = tvm.target.codegen
+    known = {key: target[key] for key in ("kind", "mcpu", "mattr", "mtriple") if key in target}
+    try:
+        triple = str(known.get("mtriple") or codegen.llvm_get_system_triple())
+        if "mcpu" in known and not codegen.llvm_is_valid_cpu(known["mcpu"], triple):
+            return None
+        return {str(name) for name in codegen.llvm_get_cpu_features(tvm.target.Target(known))}
+    except (ValueError, RuntimeError, TypeError):
+        return None
+
+
 def has_instructions(target: dict[str, Any], name: str) -> bool:
     """Whether code for a target, as a dictionary, may use an instruction set of LLVM's."""
     is_x86 = target["kind"] == "llvm" and "mcpu" in target and platform.machine() == "x86_64"
@@ -136,6 +151,16 @@ def cache_bytes() -> tuple[int, ...]:
         except (OSError, ValueError):
             continue
     return tuple(levels[level] for level in sorted(levels))
+
+
+def last_cache_cores() -> int:
+    """Return how many cores (threads) share the last cache, as Linux reports; 0 if unknown."""
+    last = max(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"), default=None)
+    try:
+        sharing = "" if last is None else (last / "shared_cpu_map").read_text()
+        return int(sharing.replace(",", ""), 16).bit_count()
+    except (OSError, ValueError):
+        return 0
 
 
 def allow_tiles(target: dict[str, Any]) -> None:

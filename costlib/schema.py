@@ -28,6 +28,15 @@ class Status(StrEnum):
     """It ran, but computed something else than the unscheduled program."""
 
 
+class CacheState(StrEnum):
+    """What a program finds in the caches when it is called."""
+
+    WARM = "warm"
+    """All that it read or wrote before, as far as that fits."""
+    COLD_WEIGHTS = "cold_weights"
+    """The same but for the constants of its network, which come from memory."""
+
+
 class Origin(StrEnum):
     """Where a program came from."""
 
@@ -123,6 +132,7 @@ MEASUREMENTS = pa.schema(
         _optional("direction", _TEXT, "the direction of that mutation"),
         _field("seed", pa.int64(), "seed of the session that made it"),
         _field("measured_at", pa.timestamp("ms", tz="UTC"), "when"),
+        _field("cache", _TEXT, "one of costlib.schema.CacheState"),
     ]
 )
 
@@ -151,6 +161,9 @@ TABLES = {
     "measurements": MEASUREMENTS,
     "mutations": MUTATIONS,
 }
+
+ADDED = {"cache": str(CacheState.WARM)}
+"""What a column holds in a part that was written before there was such a column."""
 
 PARTITIONED = ("measurements", "mutations")
 """Tables with a folder ``hardware=<hardware_id>`` for each hardware."""

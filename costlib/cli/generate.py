@@ -37,13 +37,15 @@ def generate(
     from costlib.hub import load_pretrained
 
     bundle = load_pretrained(pretrained)
+    hardware = chosen_hardware("cpu", mcpu, cores)
     found = run(
         source,
         bundle.require_generator(),
         bundle.statement_model(),
-        chosen_hardware("cpu", mcpu, cores),
+        hardware,
         count,
         draft=bundle.draft,
+        canary=bundle.canary(hardware.hardware_id),
         seed=seed,
         temperature=temperature,
     )

@@ -23,7 +23,7 @@ from costlib.collecting.proposals import Draw, Proposer
 from costlib.collecting.retry import FailedPrograms
 from costlib.collecting.task_state import TaskState
 from costlib.data.dataset import Dataset
-from costlib.data.parts import PART_PATTERN
+from costlib.data.parts import PART_PATTERN, polars_schema, read_columns
 from costlib.data.records import measurement_row
 from costlib.data.task_tables import register_sketches, register_workloads
 from costlib.errors import InputError, MeasureError
@@ -32,7 +32,7 @@ from costlib.hub.bundle import Bundle
 from costlib.measure.config import MeasureConfig
 from costlib.measure.measurement import Measurement
 from costlib.measure.measurer import Measurer
-from costlib.schema import Origin
+from costlib.schema import MEASUREMENTS, Origin
 from costlib.space.program import Program
 from costlib.tuning.interrupt import Interruptible
 from costlib.workloads.task import Task
@@ -43,7 +43,15 @@ if TYPE_CHECKING:
 BATCH = 16
 """Programs measured between two writes: what a kill can lose."""
 
-_RECALLED = ["workload_id", "sketch_id", "decisions", "origin", "latency_s", "raced"]
+_RECALLED = pl.Schema(
+    {
+        name: polars_schema(MEASUREMENTS)[name]
+        for name in (
+            *("workload_id", "sketch_id", "decisions", "origin", "latency_s", "raced"),
+            "cache",
+        )
+    }
+)
 _PATIENCE_SECS = 1.0
 """How long to wait while other processes are at work on all that is left."""
 
@@ -160,6 +168,7 @@ def collect(
         measurer.reference = (
             dataset.add_hardware(hardware, measurer.reference) or measurer.reference
         )
+        proposer.canary = measurer.reference
         with Interruptible(_log.warning) as interruptible:
             end = _End(deadline, interruptible)
             if collection.retry(measurer, end):
@@ -200,11 +209,11 @@ class _Collection:
         by_id = {state.task.workload_id: state for state in self.states}
         for part in new:
             try:
-                rows = pl.read_parquet(part, columns=_RECALLED, hive_partitioning=False)
+                rows = read_columns(part, _RECALLED)
             except FileNotFoundError:  # Compacted meanwhile: the next recall finds its rows.
                 continue
-            for workload, sketch, decisions, origin, latency_s, raced in rows.iter_rows():
-                if workload in by_id:
+            for workload, sketch, decisions, origin, latency_s, raced, cache in rows.iter_rows():
+                if workload in by_id and cache == by_id[workload].task.cache:
                     program = Program.from_row(workload, sketch, decisions)
                     name, history = program.program_id, by_id[workload].history
                     if name not in history.measured and name not in self.again.ids:

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from costlib.arrays import Floats
+from costlib.canary_times import CanaryTimes
 from costlib.features.task_encoder import TaskEncoder
 from costlib.hardware import Hardware
 from costlib.hub.bundle import Bundle
@@ -21,7 +22,11 @@ from costlib.space.design_space import DesignSpace
 
 
 def most_doubted(
-    candidates: Sequence[Candidate], space: DesignSpace, hardware: Hardware, bundle: Bundle
+    candidates: Sequence[Candidate],
+    space: DesignSpace,
+    hardware: Hardware,
+    bundle: Bundle,
+    canary: CanaryTimes | None = None,
 ) -> list[Candidate]:
     """Order a task's lowered programs by how much there is to learn from measuring them.
 
@@ -35,10 +40,12 @@ def most_doubted(
         What they are for.
     bundle
         Its models; without one of schedules the order stays as it is.
+    canary
+        What the hardware's canaries take, if known.
     """
     if bundle.draft is None or not candidates:
         return list(candidates)
-    encoder = TaskEncoder.of_space(space, hardware)
+    encoder = TaskEncoder.of_space(space, hardware, canary)
     statements = encoder.lowered(space.context, [one.schedule for one in candidates])
     schedules = encoder.schedules([one.program for one in candidates])
     doubts = doubts_of(

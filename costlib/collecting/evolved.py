@@ -6,6 +6,7 @@ What the search never asks about it would not learn of either, so half are of ot
 
 from __future__ import annotations
 
+from costlib.canary_times import CanaryTimes
 from costlib.hardware import Hardware
 from costlib.hub.bundle import Bundle
 from costlib.measure.measurement import Candidate, Measurement
@@ -27,15 +28,18 @@ def evolve(
     known: TaskHistory,
     count: int,
     seed: int,
+    canary: CanaryTimes | None = None,
 ) -> list[Candidate]:
     """Go on with the search of a task from what was measured of it.
+
+    ``canary`` is what the hardware's canaries take, if known.
 
     Returns
     -------
     list of Candidate
         Up to ``count`` lowered programs that are not known.
     """
-    model = RunModel(bundle, seed=seed)
+    model = RunModel(bundle, seed=seed, canary=canary)
     search = EvolutionarySearch(task, hardware, model, EvolutionConfig(), seed)
     search.recall([_measurement(known, program) for program in known.programs.values()])
     model.refit()

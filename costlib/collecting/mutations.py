@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from costlib.canary_times import CanaryTimes
 from costlib.data.dataset import Dataset
 from costlib.data.task_tables import task_of
 from costlib.features.task_encoder import TaskEncoder
@@ -71,11 +72,12 @@ def record_mutations(
         .collect()
     )
     children = _measured_children(dataset, hardware, chosen)
+    canary = dataset.canary(hardware.hardware_id)
     by_task = chosen.partition_by("workload_id", as_dict=True)
     for row in workloads.iter_rows(named=True):
         rows = by_task[(row["workload_id"],)]
         space = DesignSpace(task_of(row, hardware))
-        records = list(_records(space, rows, children, hardware, bundle, seed))
+        records = list(_records(space, rows, children, hardware, bundle, canary, seed))
         dataset.append_mutations(hardware.hardware_id, records)
         done += len(rows)
         if on_progress is not None:
@@ -133,6 +135,7 @@ def _records(
     measured: dict[str, list[tuple[str, str]]],
     hardware: Hardware,
     bundle: Bundle,
+    canary: CanaryTimes | None,
     seed: int,
 ) -> Iterator[dict[str, Any]]:
     parents: list[Program] = []
@@ -143,7 +146,7 @@ def _records(
             parents.append(parent)
             families.append(_family(space, parent, measured.get(parent.program_id, []), seed))
     everyone = [*parents, *(child for family in families for _, child in family)]
-    values = _scores(space, everyone, hardware, bundle)
+    values = _scores(space, everyone, hardware, bundle, canary)
     scores = dict(zip((p.program_id for p in everyone), values, strict=True))
     for parent, family in zip(parents, families, strict=True):
         for direction, child in family:
@@ -178,14 +181,18 @@ def _family(
 
 
 def _scores(
-    space: DesignSpace, programs: list[Program], hardware: Hardware, bundle: Bundle
+    space: DesignSpace,
+    programs: list[Program],
+    hardware: Hardware,
+    bundle: Bundle,
+    canary: CanaryTimes | None,
 ) -> list[float | None]:
     """Score programs; ``None`` for those that do not pass the postprocessors."""
     schedules = [space.lower(program) for program in programs]
     valid = [index for index, schedule in enumerate(schedules) if schedule is not None]
     scores: list[float | None] = [None] * len(programs)
     if valid:
-        encoder = TaskEncoder.of_space(space, hardware)
+        encoder = TaskEncoder.of_space(space, hardware, canary)
         lowered = encoder.lowered(space.context, [schedules[index] for index in valid])
         for index, value in zip(valid, bundle.statement_model().predict(lowered), strict=True):
             scores[index] = float(value)

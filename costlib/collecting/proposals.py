@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from costlib.canary_times import CanaryTimes
 from costlib.collecting.doubts import most_doubted
 from costlib.collecting.evolved import evolve
 from costlib.collecting.plan import Mix
@@ -58,6 +59,11 @@ class Proposer:
     seed
         Decides which.
 
+    Attributes
+    ----------
+    canary
+        What the hardware's canaries take, once that is known.
+
     Raises
     ------
     InputError
@@ -72,6 +78,7 @@ class Proposer:
                 "evolved, generated and uncertain programs take a bundle; name one, or leave their "
                 "shares at 0"
             )
+        self.canary: CanaryTimes | None = None
         self._mix = mix
         self._hardware = hardware
         self._bundle = bundle
@@ -117,7 +124,7 @@ class Proposer:
     def _evolved(self, state: TaskState, count: int, seed: int) -> Iterator[Draw]:
         assert self._bundle is not None
         for candidate in evolve(
-            state.task, self._hardware, self._bundle, state.history, count, seed
+            state.task, self._hardware, self._bundle, state.history, count, seed, self.canary
         ):
             yield Draw(candidate, Origin.EVOLVED)
 
@@ -137,7 +144,8 @@ class Proposer:
             if draw.candidate.schedule is not None
         }
         fresh = [one for name, one in drawn.items() if name not in state.history.measured]
-        for candidate in most_doubted(fresh, state.space, self._hardware, self._bundle):
+        ordered = most_doubted(fresh, state.space, self._hardware, self._bundle, self.canary)
+        for candidate in ordered:
             yield Draw(candidate, Origin.RANDOM)
 
 

@@ -16,7 +16,7 @@ from costlib.data.manifest import HardwareFile
 from costlib.hardware import Hardware
 from costlib.identity import content_id
 from costlib.measure.correction import corrected_latency
-from costlib.schema import RECURRING, Origin, Status
+from costlib.schema import RECURRING, CacheState, Origin, Status
 
 CANARY_RANGE = 20.0
 """A canary further from its reference than this factor, either way, is absurd."""
@@ -62,6 +62,7 @@ def measurement_checks(workloads: Set[str], sketches: Set[str]) -> list[Check]:
         Check("failed, but have a latency", ~ok & latency.is_not_null()),
         Check("have an unknown status", not_in("status", Status)),
         Check("have an unknown origin", not_in("origin", Origin)),
+        Check("have an unknown state of the caches", not_in("cache", CacheState)),
         *reference_checks(workloads, sketches),
     ]
 

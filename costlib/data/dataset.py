@@ -250,8 +250,8 @@ class Dataset:
         -------
         polars.LazyFrame
             The columns of :data:`costlib.schema.TABLES`; those that an older part lacks are
-            null. Measurements and mutations also have ``hardware``, the hardware id, last; a
-            filter on it opens that hardware's parts only.
+            null, or what :data:`costlib.schema.ADDED` says. Measurements and mutations also have
+            ``hardware``, the hardware id, last; a filter on it opens that hardware's parts only.
 
         Raises
         ------
@@ -288,12 +288,14 @@ class Dataset:
 
 
 def _scan(found: list[Path], schema: pl.Schema, hive: dict[str, pl.String]) -> pl.LazyFrame:
-    return pl.scan_parquet(
-        found,
-        glob=False,
-        schema=schema,
-        hive_partitioning=bool(hive),
-        hive_schema=hive or None,
-        missing_columns="insert",
-        extra_columns="ignore",
+    return parts.filled(
+        pl.scan_parquet(
+            found,
+            glob=False,
+            schema=schema,
+            hive_partitioning=bool(hive),
+            hive_schema=hive or None,
+            missing_columns="insert",
+            extra_columns="ignore",
+        )
     )

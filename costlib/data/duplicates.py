@@ -21,7 +21,7 @@ KEYS = {
     "networks": pl.struct("network", "workload_id").hash(),
     "measurements": pl.when(may_recur())
     .then(pl.struct("program_id", "status", "latency_s", "measured_at").hash())
-    .otherwise(pl.col("program_id").hash()),
+    .otherwise(pl.struct("program_id", "cache").hash()),
     "mutations": pl.struct("parent_id", "direction", "program_id", "model").hash(),
 }
 """What tells rows of one folder apart: some programs may occur more than once."""

@@ -26,6 +26,7 @@ from pydantic import TypeAdapter
 
 from costlib.errors import DatasetError
 from costlib.files import first_line, storage_errors, sync_folder, write_file
+from costlib.schema import ADDED
 
 PART_PATTERN = "part-*.parquet"
 
@@ -44,7 +45,9 @@ _names = TypeAdapter(list[str])
 
 
 def table_from_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
-    """Make a table of ``schema`` from one mapping per row; nullable columns may be left out.
+    """Make a table of ``schema`` from one mapping per row.
+
+    Columns that are nullable, or that :data:`costlib.schema.ADDED` has, may be left out.
 
     Raises
     ------
@@ -57,7 +60,8 @@ def table_from_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.
     columns = []
     for field in schema:
         try:
-            columns.append(pa.array([row.get(field.name) for row in rows], field.type))
+            values = [row.get(field.name, ADDED.get(field.name)) for row in rows]
+            columns.append(pa.array(values, field.type))
         except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
             raise DatasetError(f"column '{field.name}' takes {field.type}: {error}") from error
     return _conform(pa.table(columns, names=schema.names), schema)
@@ -118,6 +122,8 @@ def write_part(
 def read_part(part: Path, schema: pa.Schema) -> pa.Table:
     """Read a part; columns of ``schema`` that it lacks are null, others are left out.
 
+    Those of :data:`costlib.schema.ADDED` hold what that says instead.
+
     Raises
     ------
     DatasetError
@@ -127,7 +133,9 @@ def read_part(part: Path, schema: pa.Schema) -> pa.Table:
     try:
         rows = read_table(part, schema.names)
         columns = [
-            rows[field.name] if field.name in rows.column_names else pa.nulls(len(rows), field.type)
+            rows[field.name]
+            if field.name in rows.column_names
+            else pa.repeat(pa.scalar(ADDED.get(field.name), field.type), len(rows))
             for field in schema
         ]
         return pa.table(columns, names=schema.names).cast(schema)
@@ -183,6 +191,30 @@ def part_fault(part: Path, schema: pa.Schema) -> str | None:
 def has_other_columns(part: Path, schema: pa.Schema) -> bool:
     """Whether a part has columns that ``schema`` lacks: a newer costlib wrote it."""
     return bool(set(pq.read_schema(part).names) - set(schema.names))
+
+
+def read_columns(part: Path, schema: pl.Schema) -> pl.DataFrame:
+    """Read some columns quickly, as :meth:`costlib.data.dataset.Dataset.scan` does.
+
+    Raises
+    ------
+    FileNotFoundError
+        The part is not there any more.
+    """
+    scanned = pl.scan_parquet(
+        part,
+        schema=schema,
+        missing_columns="insert",
+        extra_columns="ignore",
+        hive_partitioning=False,
+    )
+    return filled(scanned).collect()
+
+
+def filled(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Put what :data:`costlib.schema.ADDED` says where rows are older than a column of it."""
+    names = [name for name in frame.collect_schema().names() if name in ADDED]
+    return frame.with_columns(pl.col(name).fill_null(ADDED[name]) for name in names)
 
 
 def list_parts(folder: Path) -> list[Path]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from costlib.measure.measurement import Measurement
-from costlib.schema import Origin, Status
+from costlib.schema import CacheState, Origin, Status
 from costlib.space.program import Program
 
 
@@ -41,6 +41,7 @@ def measurement_row(
         "direction": direction,
         "seed": seed,
         "measured_at": datetime.now(UTC),
+        "cache": str(measurement.cache),
     }
 
 
@@ -56,4 +57,5 @@ def measurement_of(row: Mapping[str, Any]) -> Measurement:
         raced=row["raced"],
         build_secs=row["build_secs"],
         error=row["error"],
+        cache=CacheState(row["cache"]),
     )

@@ -24,7 +24,7 @@ from costlib.data.splits import leaked
 from costlib.errors import DatasetError
 from costlib.files import first_line
 from costlib.frozen import Frozen
-from costlib.schema import TABLES, Language
+from costlib.schema import ADDED, TABLES, Language
 
 _MEND_TWICE = "`costlib dataset compact --drop-duplicates` keeps the first of each that ran"
 _MEND_LEAK = "`costlib dataset merge` of this dataset alone leaves those records out"
@@ -184,7 +184,7 @@ class _Verifier:
         for part, frame in self._frames("measurements"):
             hardware_id = hardware_of(part)
             first = frame.filter(~checks.may_recur())
-            seen_once = _once(["program_id"], first, once[hardware_id])
+            seen_once = _once(["program_id", "cache"], first, once[hardware_id])
             self._check(part, first, "program_id", [seen_once])
             self._programs[hardware_id].update(frame["program_id"])
             found = [*row_checks, checks.named_by_program(frame)]
@@ -246,12 +246,13 @@ class _Verifier:
             self._note(part, f"is damaged ({first_line(error)})", MEND_PART)
             return None
         required = [field.name for field in schema if not field.nullable]
-        empty = [n for n in required if n not in frame.columns or frame[n].null_count()]
+        there = set(frame.columns)
+        empty = [n for n in required if (frame[n].null_count() if n in there else n not in ADDED)]
         if empty:
             self._note(part, f"lacks values in: {', '.join(empty)}", MEND_ROWS)
             return None
-        optional = [pl.lit(None).alias(n) for n in schema.names if n not in frame.columns]
-        return frame.with_columns(optional)
+        lacking = [n for n in schema.names if n not in frame.columns]
+        return frame.with_columns(pl.lit(ADDED.get(name)).alias(name) for name in lacking)
 
 
 def _once(key: list[str], frame: pl.DataFrame, seen: set[Any]) -> Check:

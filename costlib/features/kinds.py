@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from costlib.features.batch import TASK_FEATURES
+from collections.abc import Sequence
+
+from costlib.features.columns import TASK
 from costlib.features.lowered import STORE_FEATURES
 
 _POOLS = 4
@@ -22,20 +24,19 @@ _OF_A_STORE = (
 """The parts of MetaSchedule's ``PerStoreFeature``, in order, and how many columns each has."""
 
 
-def pooled_kinds(store_columns: int, context_columns: int) -> list[str]:
-    """Return the kind of each pooled column: what it describes.
+def pooled_kinds(context: Sequence[str]) -> list[str]:
+    """Return the kind of each pooled column of lowered programs: what it describes.
 
     Parameters
     ----------
-    store_columns, context_columns
-        `d` and `c` of the :class:`costlib.features.batch.FeatureBatch`.
+    context
+        The names of the context's columns.
     """
-    if store_columns == STORE_FEATURES:
-        store = [kind for kind, count in _OF_A_STORE for _ in range(count)]
-        rest = "loop nest by its estimated cycles"
-    else:
-        store = ["steps of the schedule"] * store_columns
-        rest = "the program as a whole"
-    context = ["task and hardware"] * TASK_FEATURES
-    context += [rest] * (context_columns - TASK_FEATURES)
-    return store * _POOLS + ["number of statements"] + context[:context_columns]
+    store = [kind for kind, count in _OF_A_STORE for _ in range(count)]
+    assert len(store) == STORE_FEATURES
+    task = frozenset(TASK)
+    whole = [
+        "task and hardware" if name in task else "loop nest by its estimated cycles"
+        for name in context
+    ]
+    return store * _POOLS + ["number of statements"] + whole

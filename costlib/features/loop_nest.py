@@ -19,6 +19,7 @@ import numpy as np
 from costlib.arrays import Integers
 from costlib.features.nest import LINE_BYTES, PARALLEL, Access, LoopNest
 from costlib.tvm_compat import nodes
+from costlib.workloads.task import weight_arguments
 
 _UNROLL = "pragma_auto_unroll_max_step"
 _REWRITE = "meta_schedule.layout_rewrite_preproc"
@@ -42,8 +43,7 @@ def loop_nests(mod: Any) -> list[LoopNest]:
     Re-layouting of constant weights is left out: it happens once, ahead of time.
     """
     main = mod["main"]
-    free = main.attrs.get("layout_free_buffers", ()) if main.attrs else ()
-    weights = frozenset(main.params[int(number)] for number in free)
+    weights = frozenset(main.params[number] for number in weight_arguments(mod))
     return list(_walk(main.body, _Surroundings(weights=weights)))
 
 

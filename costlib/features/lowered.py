@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from costlib.arrays import Float32s
-from costlib.features.batch import FeatureBatch, concatenate, lowered_context
+from costlib.features.batch import FeatureBatch, concatenate
+from costlib.features.columns import CONTEXT
 from costlib.features.nest_features import describe_nests
 from costlib.hardware import Hardware
 from costlib.tvm_compat import ms
@@ -20,7 +21,7 @@ _NOTHING_KNOWN = np.zeros((1, STORE_FEATURES), "float32")
 
 
 def lowered_batch(
-    context: Any, schedules: Sequence[Any], flops: float, hardware: Hardware
+    context: Any, schedules: Sequence[Any], task: Float32s, hardware: Hardware
 ) -> FeatureBatch:
     """Describe programs of one task on one hardware.
 
@@ -30,13 +31,20 @@ def lowered_batch(
         The ``TuneContext`` of their task.
     schedules
         `n` ``tvm.s_tir.Schedule`` objects, postprocessed; at least one.
-    flops, hardware
-        Of the task; what the programs are for.
+    task
+        What :func:`costlib.features.task_context.task_features` says of their task.
+    hardware
+        What they are for.
     """
     with ThreadPoolExecutor(1) as thread:  # TVM extracts without holding Python's lock.
         stores = thread.submit(extract_stores, context, schedules)
         nests = describe_nests([schedule.mod for schedule in schedules], hardware)
-    return concatenate(stores.result(), lowered_context(flops, hardware, nests))
+    return concatenate(stores.result(), lowered_context(task, nests), CONTEXT["statements"])
+
+
+def lowered_context(task: Float32s, nests: Float32s) -> Float32s:
+    """Put the description of task and hardware before that of each program's nests, `n x k`."""
+    return np.hstack([np.tile(task, (len(nests), 1)), nests])
 
 
 def extract_stores(context: Any, schedules: Sequence[Any]) -> list[Float32s]:

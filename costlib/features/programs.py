@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 import polars as pl
 
 from costlib.data.dataset import Dataset
-from costlib.schema import Status
+from costlib.schema import CacheState, Status
 
 _PROGRAMS_AT_ONCE = 500_000
 
@@ -17,6 +17,7 @@ def programs_by_task(
     hardware_id: str,
     *columns: pl.Expr,
     only: Collection[str] | None = None,
+    cache: CacheState | None = None,
 ) -> Iterator[tuple[str, pl.DataFrame]]:
     """Go through the programs that ran on a hardware.
 
@@ -26,6 +27,8 @@ def programs_by_task(
         What to tell about a program, aggregated over its measurements.
     only
         Workload ids to take; all if not given.
+    cache
+        Leave out what was measured in another state of the caches.
 
     Yields
     ------
@@ -34,12 +37,12 @@ def programs_by_task(
         each program in the order of their ids, however they lie on disk.
     """
     with dataset.reading():
-        ran = _ran(dataset, hardware_id, only)
+        ran = _ran(dataset, hardware_id, only, cache)
         counts = ran.group_by("workload_id").len().sort("workload_id").collect(engine="streaming")
     for workload_ids in _runs(counts):
         with dataset.reading():
             programs = (
-                _ran(dataset, hardware_id, workload_ids)
+                _ran(dataset, hardware_id, workload_ids, cache)
                 .group_by("workload_id", "program_id")
                 .agg(*columns)
                 .sort("workload_id", "program_id")
@@ -50,10 +53,14 @@ def programs_by_task(
             yield workload_id, by_task[(workload_id,)]
 
 
-def _ran(dataset: Dataset, hardware_id: str, only: Collection[str] | None) -> pl.LazyFrame:
+def _ran(
+    dataset: Dataset, hardware_id: str, only: Collection[str] | None, cache: CacheState | None
+) -> pl.LazyFrame:
     ran = dataset.scan().filter(
         (pl.col("hardware") == hardware_id) & (pl.col("status") == str(Status.OK))
     )
+    if cache is not None:
+        ran = ran.filter(pl.col("cache") == str(cache))
     return ran if only is None else ran.filter(pl.col("workload_id").is_in(list(only)))
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from costlib.arrays import Float32s, Floats
 from costlib.features.batch import FeatureBatch, concatenate
+from costlib.features.columns import CONTEXT
 from costlib.features.tiled_nest import TiledNest
 from costlib.features.tiled_programs import COLUMNS as NEST_COLUMNS
 from costlib.identity import content_id
@@ -108,8 +109,9 @@ def schedule_batch(
 ) -> FeatureBatch:
     """Put `n` programs of one workload into a batch; there is an encoder for each sketch.
 
-    Tokens are in the place of stores. ``context``, float32 `c`, describes task and hardware; that
-    of sketch and program follows it.
+    Tokens are in the place of stores. ``context`` is what
+    :func:`costlib.features.task_context.task_features` says of the task; that of sketch and program
+    follows it.
     """
     tokens: list[Float32s] = [np.empty((0, TOKEN_FEATURES), "float32")] * len(sketch_ids)
     contexts = np.zeros((len(sketch_ids), len(context) + CONTEXT_FEATURES), "float32")
@@ -127,7 +129,7 @@ def schedule_batch(
         contexts[rows, len(context) :] = encoder.context(decided, len(rows))
         for row, program in zip(rows, encoded, strict=True):
             tokens[row] = program
-    return concatenate(tokens, contexts)
+    return concatenate(tokens, contexts, CONTEXT["schedule"])
 
 
 def _describe(numbers: list[list[float]]) -> Float32s:

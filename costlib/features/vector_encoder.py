@@ -6,6 +6,7 @@ import numpy as np
 
 from costlib.arrays import Float32s, Integers
 from costlib.features.batch import FeatureBatch
+from costlib.features.columns import CONTEXT
 from costlib.features.schedule import TOKEN_FEATURES, ScheduleEncoder
 from costlib.space.vectors import DecisionVectors
 
@@ -14,7 +15,7 @@ class VectorEncoder:
     """Encodes vectors of :class:`costlib.space.vectors.DecisionVectors` for models of schedules.
 
     The result is what :func:`costlib.features.schedule.schedule_batch` gives for the programs,
-    by their encoder; ``context``, float32 `c`, describes task and hardware.
+    by their encoder; ``context`` is that function's.
     """
 
     def __init__(
@@ -45,6 +46,5 @@ class VectorEncoder:
         offsets = np.arange(0, count * places + 1, places, dtype="int64")
         decided = {i: values[vectors[:, place]] for i, (place, values) in self._decided.items()}
         context = np.tile(self._context, (count, 1))
-        return FeatureBatch(
-            stores, offsets, np.hstack([context, self._encoder.context(decided, count)])
-        )
+        context = np.hstack([context, self._encoder.context(decided, count)])
+        return FeatureBatch(stores, offsets, context, CONTEXT["schedule"])

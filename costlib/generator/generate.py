@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from costlib.canary_times import CanaryTimes
 from costlib.errors import InputError
 from costlib.features.task_encoder import TaskEncoder
 from costlib.frozen import Frozen
@@ -82,6 +83,7 @@ def generate(
     count: int,
     *,
     draft: CostModel | None = None,
+    canary: CanaryTimes | None = None,
     seed: int = 0,
     temperature: float = 1.0,
 ) -> Generated:
@@ -101,6 +103,8 @@ def generate(
         How many programs; many times as many are written, and drawn at random.
     draft
         A model of schedules, which chooses what is lowered; without it that is left to chance.
+    canary
+        What the hardware's canaries take, if known.
     seed
         Decides which.
     temperature
@@ -122,7 +126,7 @@ def generate(
     vectors = sketch_vectors(space, seed)
     writer = Writer(generator, task, hardware, vectors)
     made = writer.write_and_draw(_WRITTEN * count, np.random.default_rng(seed), temperature)
-    encoder = TaskEncoder.of_space(space, hardware)
+    encoder = TaskEncoder.of_space(space, hardware, canary)
     best = pick(made.programs, space, encoder, model, draft, count)
     origins = {p.program_id: o for p, o in zip(made.programs, made.origins, strict=True)}
     return Generated(

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from costlib.arrays import Floats, Integers
+from costlib.canary_times import CanaryTimes
 from costlib.features.task_encoder import TaskEncoder
 from costlib.hardware import Hardware
 from costlib.models.base import CostModel
@@ -48,6 +49,8 @@ class Judge:
         The decisions of each sketch, by its id.
     teacher
         The model.
+    canary
+        What the hardware's canaries take, if known.
     """
 
     def __init__(
@@ -56,9 +59,10 @@ class Judge:
         hardware: Hardware,
         vectors: Mapping[str, DecisionVectors],
         teacher: CostModel,
+        canary: CanaryTimes | None = None,
     ) -> None:
         sketches = {sketch_id: one.sketch.instructions for sketch_id, one in vectors.items()}
-        encoder = TaskEncoder.of_row(workload, sketches, hardware)
+        encoder = TaskEncoder.of_row(workload, sketches, hardware, canary)
         self._teacher = teacher
         self._pools = {
             sketch_id: SketchPool(one, encoder.sketches[sketch_id], encoder.context)

@@ -22,7 +22,7 @@ from costlib.generator.invented import invented_tasks
 from costlib.generator.language import Grammar, prompt
 from costlib.hardware import Hardware
 from costlib.models.base import CostModel
-from costlib.schema import Language
+from costlib.schema import CacheState, Language
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program, Sketch
 from costlib.space.vectors import DecisionVectors, sketch_vectors
@@ -113,7 +113,7 @@ def write_down(
     found = Sentences()
     rng = np.random.default_rng(seed)
     slopes: list[float] = []
-    each = pl.struct("workload_id", "hardware").n_unique()
+    each = pl.struct("workload_id", "hardware", "cache").n_unique()
     known = int(measured_rows(dataset, hardware, only).select(each).collect().item())
     more = round(invented * known) if teacher is not None else 0
     subjects = itertools.chain(
@@ -123,7 +123,10 @@ def write_down(
         programs = {name: [family.measured] for name, family in subject.families.items()}
         if teacher is not None:
             vectors = {name: family.vectors for name, family in subject.families.items()}
-            imagined, slope = Judge(subject.workload, subject.hardware, vectors, teacher).imagine(
+            machine = subject.hardware
+            canary = dataset.canary(machine.hardware_id)
+            judge = Judge(subject.workload, machine, vectors, teacher, canary)
+            imagined, slope = judge.imagine(
                 {name: family.measured for name, family in subject.families.items()},
                 -(-imagined_programs // len(vectors)),
                 -(-random_programs // len(vectors)),
@@ -198,8 +201,11 @@ def _measured(dataset: Dataset, only: Chosen, hardware: Chosen) -> Iterator[_Sub
         .iter_rows()
     )
     columns = (pl.col("sketch_id", "decisions").first(), pl.col("latency_s").median())
-    for hardware_id, machine in chosen_hardware(dataset, hardware).items():
-        for workload_id, rows in programs_by_task(dataset, hardware_id, *columns, only=only):
+    machines = chosen_hardware(dataset, hardware)
+    for cache, (hardware_id, machine) in itertools.product(CacheState, machines.items()):
+        for workload_id, rows in programs_by_task(
+            dataset, hardware_id, *columns, only=only, cache=cache
+        ):
             families = {
                 str(sketch_id): family
                 for (sketch_id,), group in rows.group_by("sketch_id", maintain_order=True)

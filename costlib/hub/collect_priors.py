@@ -22,6 +22,8 @@ def collect_priors(
 ) -> PriorBank:
     """Take the best programs of each task on each hardware of a dataset, or of some of them.
 
+    What was measured in different states of the caches is ranked apart.
+
     Imported schedules of other languages, and programs whose sketch is none of the task's, are
     left out.
 
@@ -67,12 +69,13 @@ def collect_priors(
 
 def _best_programs(dataset: Dataset, per_task: int) -> pl.DataFrame:
     key = ["workload_id", "hardware"]
+    state = [*key, "cache"]
     return (
         dataset.scan()
         .filter((pl.col("status") == str(Status.OK)) & ~pl.col("raced"))
         .sort("latency_s")
-        .unique([*key, "sketch_id", "decisions"], keep="first", maintain_order=True)
-        .with_columns(rank=pl.int_range(pl.len()).over(key))
+        .unique([*state, "sketch_id", "decisions"], keep="first", maintain_order=True)
+        .with_columns(rank=pl.int_range(pl.len()).over(state))
         .filter(pl.col("rank") < per_task)
         .select(*key, "sketch_id", "decisions", "latency_s", "rank")
         .collect()

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from costlib.canary_times import CanaryTimes
+
 EXTENT = 64
 """Extent of the matrix product: three matrices of 16 KiB."""
 
@@ -46,6 +48,23 @@ class CanaryKernels:
     matrices: tuple[tuple[int, ...], ...]
     data: tuple[int, ...]
     sums: tuple[int, ...]
+
+
+def rates(times: CanaryTimes, num_cores: int | None) -> tuple[float, float]:
+    """Return what a machine does: floating-point operations and bytes read, both a second.
+
+    Parameters
+    ----------
+    times
+        What its canaries take.
+    num_cores
+        Those of the CPU that they were made for; ``None`` for a GPU's.
+    """
+    if num_cores is None:
+        products, nbytes = _GPU_BLOCKS * _GPU_PRODUCTS, _GPU_MEMORY_BYTES
+    else:
+        products, nbytes = num_cores * _CPU_PRODUCTS, CPU_MEMORY_BYTES
+    return 2 * products * EXTENT**3 / times.compute_s, nbytes / times.memory_s
 
 
 def cpu_kernels(num_cores: int) -> CanaryKernels:

@@ -43,6 +43,9 @@ class MeasureConfig(FrozenStrict):
         Empty the CPU caches before each repeat, which then calls the program once.
     check_output
         Compare the program's output with the unscheduled program's.
+    cold_weights
+        Let the weights of a program come from memory, where those of its network do not fit into
+        the last cache: its calls take turns with copies of them.
     """
 
     repeats: int = Field(3, ge=1)
@@ -55,6 +58,7 @@ class MeasureConfig(FrozenStrict):
     memory_bytes: int = Field(4 << 30, gt=0)
     flush_cache: bool = False
     check_output: bool = False
+    cold_weights: bool = False
 
 
 class BuildJob(FrozenStrict):
@@ -73,10 +77,18 @@ class BuildJob(FrozenStrict):
     memory_bytes: int
 
 
+class ColdWeights(FrozenStrict):
+    """Which ``arguments`` come from memory; copies of them, ``nbytes`` in all, take turns."""
+
+    arguments: tuple[int, ...]
+    nbytes: int
+
+
 class RunJob(FrozenStrict):
     """Run the library at ``path``; race it against ``best_s``, the best latency known.
 
-    ``reference`` is the state of the machine that ``best_s`` was corrected to.
+    ``reference`` is the state of the machine that ``best_s`` was corrected to. Without ``cold`` the
+    program is called with the same arguments each time.
     """
 
     kind: Literal["run"] = "run"
@@ -85,6 +97,7 @@ class RunJob(FrozenStrict):
     config: MeasureConfig
     best_s: float | None = None
     reference: CanaryTimes | None = None
+    cold: ColdWeights | None = None
 
 
 class CheckJob(FrozenStrict):

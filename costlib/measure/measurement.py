@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from costlib.schema import Status
+from costlib.schema import CacheState, Status
 from costlib.space.program import Program
 
 DOUBTFUL = 1.03
@@ -48,6 +48,8 @@ class Measurement:
         Seconds of compiling.
     error
         One line on what failed.
+    cache
+        What it found in the caches.
     """
 
     program: Program
@@ -59,6 +61,7 @@ class Measurement:
     raced: bool = False
     build_secs: float | None = None
     error: str | None = None
+    cache: CacheState = CacheState.WARM
 
     @property
     def is_calm(self) -> bool:

@@ -16,10 +16,12 @@ from costlib.errors import MeasureError
 from costlib.hardware import Hardware
 from costlib.measure.building import Building
 from costlib.measure.client import MeasureServer
+from costlib.measure.cold_weights import copies_of_weights
 from costlib.measure.config import (
     BuildJob,
     CanaryJob,
     CheckJob,
+    ColdWeights,
     Job,
     MeasureConfig,
     Outcome,
@@ -168,7 +170,11 @@ class Measurer(AbstractContextManager["Measurer"]):
         return self.server.work([job])[0] if self.devices is None else self.devices.run(job)
 
     def run_library(
-        self, path: Path, arguments: Any, best_s: float | None = None
+        self,
+        path: Path,
+        arguments: Any,
+        best_s: float | None = None,
+        cold: ColdWeights | None = None,
     ) -> tuple[Outcome, float | None]:
         """Run a built library; return the outcome and its corrected latency in seconds.
 
@@ -182,6 +188,7 @@ class Measurer(AbstractContextManager["Measurer"]):
             config=self.config,
             best_s=best_s,
             reference=self.reference,
+            cold=cold,
         )
         outcome, latency_s = self._timed(job)
         for _ in range(_PATIENCE):
@@ -206,7 +213,7 @@ class Measurer(AbstractContextManager["Measurer"]):
 
         A measurer that goes by what a program is, not by what it was built to, does that here.
         """
-        return self.run_library(path, arguments, best_s)
+        return self.run_library(path, arguments, best_s, copies_of_weights(task, self.hardware))
 
     def _timed(self, job: RunJob) -> tuple[Outcome, float | None]:
         outcome = self.run_job(job)
@@ -248,18 +255,24 @@ class Measurer(AbstractContextManager["Measurer"]):
         best_s: float | None,
     ) -> Measurement:
         program = candidate.program
+        cache = task.cache
         if candidate.schedule is None or job is None or build is None:
-            return Measurement(program, Status.INVALID, error="does not pass the postprocessors")
+            error = "does not pass the postprocessors"
+            return Measurement(program, Status.INVALID, error=error, cache=cache)
         if build.error is not None:
             status = Status.BUILD_TIMEOUT if build.timed_out else Status.BUILD_ERROR
-            return Measurement(program, status, error=build.error)
+            return Measurement(program, status, error=build.error, cache=cache)
         arguments = entry_argument_shapes(candidate.schedule.mod)
         run, latency_s = self.run_program(task, program, Path(job.path), arguments, best_s)
         Path(job.path).unlink()
         if run.timing is None:
             status = Status.RUN_TIMEOUT if run.timed_out else Status.RUN_ERROR
             return Measurement(
-                program, status, build_secs=build.elapsed_secs, error=run.error or "no timing"
+                program,
+                status,
+                build_secs=build.elapsed_secs,
+                error=run.error or "no timing",
+                cache=cache,
             )
         wrong = None
         if self.config.check_output:
@@ -275,6 +288,7 @@ class Measurer(AbstractContextManager["Measurer"]):
             raced=run.timing.raced,
             build_secs=build.elapsed_secs,
             error=wrong,
+            cache=cache,
         )
 
     def _check(self, task: Task, schedule: Any) -> str | None:

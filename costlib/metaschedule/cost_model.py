@@ -7,15 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from costlib.arrays import Float32s
 from costlib.errors import BundleError
 from costlib.features.batch import FeatureBatch, join
+from costlib.features.columns import ORIGINAL
 from costlib.features.lowered import lowered_batch
+from costlib.features.task_context import describe_task
 from costlib.hardware import Hardware
 from costlib.hub.bundle import Bundle
 from costlib.metaschedule.results import latency_s
 from costlib.models.residual import CorrectedModel
 from costlib.tvm_compat import ms
-from costlib.tvm_compat.api import derived_object, estimate_flops, structural_key
+from costlib.tvm_compat.api import derived_object, structural_key
+from costlib.workloads.task import Task
 
 
 @derived_object
@@ -33,8 +37,9 @@ class PretrainedCostModel(ms.cost_model.PyCostModel):  # type: ignore[misc]
     def __init__(self, bundle: Bundle, hardware: Hardware | None = None) -> None:
         super().__init__()
         self._hardware = hardware or Hardware.local()
+        self._canary = bundle.canary(self._hardware.hardware_id)
         self._model = CorrectedModel(bundle.statement_model())
-        self._flops: dict[int, float] = {}
+        self._described: dict[int, Float32s] = {}
         self._task_numbers: dict[int, int] = {}
         self._batches: list[FeatureBatch] = []
         self._latency_s: list[float] = []
@@ -71,6 +76,7 @@ class PretrainedCostModel(ms.cost_model.PyCostModel):  # type: ignore[misc]
             stores=batch.stores,
             offsets=batch.offsets,
             context=batch.context,
+            columns=list(batch.names),
             latency_s=self._latency_s,
             groups=self._groups,
             tasks=list(self._task_numbers),
@@ -80,9 +86,12 @@ class PretrainedCostModel(ms.cost_model.PyCostModel):  # type: ignore[misc]
         """Read what :meth:`save` wrote and refit the correction."""
         try:
             with np.load(Path(path), allow_pickle=False) as arrays:
-                self._batches = [
-                    FeatureBatch(arrays["stores"], arrays["offsets"], arrays["context"])
-                ]
+                names = arrays["columns"] if "columns" in arrays else ORIGINAL["statements"]
+                columns = tuple(str(name) for name in names)
+                batch = FeatureBatch(
+                    arrays["stores"], arrays["offsets"], arrays["context"], columns
+                )
+                self._batches = [batch]
                 self._latency_s = arrays["latency_s"].tolist()
                 self._groups = arrays["groups"].tolist()
                 self._task_numbers = {int(k): i for i, k in enumerate(arrays["tasks"])}
@@ -97,7 +106,8 @@ class PretrainedCostModel(ms.cost_model.PyCostModel):  # type: ignore[misc]
 
     def _features(self, context: Any, candidates: list[Any]) -> FeatureBatch:
         key = structural_key(context.mod)
-        if key not in self._flops:
-            self._flops[key] = estimate_flops(context.mod)
+        if key not in self._described:
+            task = Task("main", context.mod, self._hardware.target)
+            self._described[key] = describe_task(task, self._hardware, self._canary)
         schedules = [candidate.sch for candidate in candidates]
-        return lowered_batch(context, schedules, self._flops[key], self._hardware)
+        return lowered_batch(context, schedules, self._described[key], self._hardware)

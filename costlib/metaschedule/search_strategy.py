@@ -47,7 +47,8 @@ class SearchStrategy(ms.search_strategy.PySearchStrategy):  # type: ignore[misc]
         self._hardware = hardware or Hardware.local()
         self._config = config or SearchConfig()
         self._seed = seed
-        self._model = model or RunModel(bundle, self._config.models, seed)
+        canary = bundle.canary(self._hardware.hardware_id) if bundle else None
+        self._model = model or RunModel(bundle, self._config.models, seed, canary)
         self._search: Strategy | None = None
         self._proposals: list[Proposal] = []
         self._left = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,14 +10,19 @@ from pathlib import Path
 from typing import ClassVar, Literal, Self
 
 import numpy as np
+from pydantic import TypeAdapter
 from safetensors import SafetensorError
 
 from costlib.arrays import Floats, Integers
 from costlib.errors import BundleError, InputError
 from costlib.features.batch import FeatureBatch
+from costlib.features.columns import CONTEXT, ORIGINAL
 from costlib.files import first_line
 
 View = Literal["statements", "schedule"]
+
+_COLUMNS = "columns.json"
+_names = TypeAdapter(tuple[str, ...])
 
 
 class CostModel(ABC):
@@ -107,3 +113,30 @@ def reading(folder: Path, what: str) -> Iterator[None]:
     except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RuntimeError,
             SafetensorError) as error:  # fmt: skip
         raise BundleError(f"{folder} holds no {what}: {first_line(error)}") from None
+
+
+def save_columns(folder: Path, names: tuple[str, ...]) -> None:
+    """Note in a model's folder which columns of context it was trained with."""
+    (folder / _COLUMNS).write_text(json.dumps(names, indent=0) + "\n")
+
+
+def load_columns(folder: Path, view: View) -> tuple[str, ...]:
+    """Read what :func:`save_columns` wrote; the original columns where nothing is noted.
+
+    Raises
+    ------
+    BundleError
+        This costlib computes no such column.
+    OSError, ValueError
+        The note cannot be read.
+    """
+    file = folder / _COLUMNS
+    if not file.exists():
+        return ORIGINAL[view]
+    names = _names.validate_json(file.read_bytes())
+    if unknown := [name for name in names if name not in CONTEXT[view]]:
+        raise BundleError(
+            f"{folder} was trained with a column {unknown[0]!r}, which this costlib does not "
+            "compute; update costlib"
+        )
+    return names

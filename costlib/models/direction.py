@@ -17,7 +17,7 @@ from costlib.arrays import Bools, Floats, Integers
 from costlib.errors import InputError
 from costlib.features.batch import FeatureBatch
 from costlib.frozen import FrozenStrict
-from costlib.models.base import reading
+from costlib.models.base import load_columns, reading, save_columns
 from costlib.models.boosting import lgb
 from costlib.models.trees import grow, load_trees, save_trees, tree_parameters
 from costlib.space.directions import DIRECTIONS
@@ -41,6 +41,7 @@ class DirectionModel:
         self.config = config or DirectionConfig()
         self._classifier: lgb.Booster | None = None
         self._gains: lgb.Booster | None = None
+        self._columns: tuple[str, ...] = ()
         self._temperature = 1.0
 
     def fit(self, batch: FeatureBatch, gains: Floats, groups: Integers, *, seed: int = 0) -> None:
@@ -66,6 +67,7 @@ class DirectionModel:
         usable = (~np.isnan(gains)).sum(1) >= 2
         if not usable.any():
             raise InputError("no program was changed in two directions; record mutations first")
+        self._columns = batch.names
         columns = batch.pooled()[usable]
         gains, groups = gains[usable], groups[usable]
         best = np.nanargmax(gains, 1)
@@ -95,7 +97,8 @@ class DirectionModel:
         assert self._classifier is not None, "fit or load the model first"
         if len(batch) == 0:
             return np.zeros((0, len(DIRECTIONS)))
-        logits = self._classifier.predict(batch.pooled(), raw_score=True)
+        pooled = batch.known_by(self._columns).pooled()
+        logits = self._classifier.predict(pooled, raw_score=True)
         return _softmax(logits, allowed, self._temperature)
 
     def expected_gains(self, batch: FeatureBatch, allowed: Bools) -> Floats:
@@ -104,7 +107,7 @@ class DirectionModel:
         It is 0 for a direction that no program allows.
         """
         assert self._gains is not None, "fit or load the model first"
-        columns = batch.pooled()
+        columns = batch.known_by(self._columns).pooled()
         gains = np.zeros(allowed.shape)
         directions = np.flatnonzero(allowed.any(0))
         if gains.size and len(directions):
@@ -119,6 +122,7 @@ class DirectionModel:
         assert self._classifier is not None and self._gains is not None, "fit the model first"
         save_trees(self._classifier, folder / "classifier.txt")
         save_trees(self._gains, folder / "gains.txt")
+        save_columns(folder, self._columns)
         settings = {"config": self.config.model_dump(), "temperature": self._temperature}
         (folder / "directions.json").write_text(json.dumps(settings, indent=2) + "\n")
 
@@ -131,6 +135,7 @@ class DirectionModel:
             model._temperature = float(settings["temperature"])
             model._classifier = load_trees(folder / "classifier.txt")
             model._gains = load_trees(folder / "gains.txt")
+            model._columns = load_columns(folder, "schedule")
         return model
 
     def _train_classifier(self, columns: Any, best: Any, seed: int) -> lgb.Booster:

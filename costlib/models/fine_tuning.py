@@ -1,7 +1,8 @@
 """A fitted model taught what was measured elsewhere: its leaves moved, or trees added.
 
 Both leave the model what it is, a model of trees of the same kind and in the same files, which
-costs a search no more than before or little more.
+costs a search no more than before or little more. It goes on with the columns that it was trained
+with.
 
 - Leaves moved: what the model leaves unexplained is brought down to what each of its leaves is
   worth (:mod:`costlib.models.residual`), so few programs go far. What holds in one task alone is
@@ -72,7 +73,7 @@ class FineTuning:
         scores, leaves = self._model.predict(batch), self._model.leaves(batch)
         moved = worth_of(self._worth, leaves)
         by_way = {_moved(share): scores + share * moved for share in _SHARES}
-        pooled, known = batch.pooled(), self._model.num_trees
+        pooled, known = self._model.seen(batch).pooled(), self._model.num_trees
         for count in _TREES:
             found = self._grown.predict(pooled, num_iteration=known + count)
             by_way[_added(count)] = np.asarray(found)
@@ -126,5 +127,5 @@ def _of(model: GbdtModel, booster: lgb.Booster) -> GbdtModel:
     """Return a model of the same kind with these trees."""
     config = model.config.model_copy(update={"num_trees": int(booster.num_trees())})
     other = type(model)(config)
-    other.adopt(booster)
+    other.adopt(booster, model.columns)
     return other

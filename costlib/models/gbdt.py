@@ -81,11 +81,14 @@ class GbdtModel(TreeModel[GbdtConfig]):
     def fit(self, batch: FeatureBatch, labels: Floats, groups: Integers, *, seed: int = 0) -> None:
         """See :meth:`CostModel.fit`."""
         check_training_data(batch, labels, groups)
+        self.columns = batch.names
         columns, relevance, sizes = self.ranking_data(batch, labels, groups)
         data = lgb.Dataset(columns, relevance, group=sizes)
         self._train(self.parameters(seed) | {"force_row_wise": True}, data)
 
-    def fit_binned(self, data: lgb.Dataset, *, seed: int = 0) -> None:
+    def fit_binned(
+        self, data: lgb.Dataset, columns: tuple[str, ...] = (), *, seed: int = 0
+    ) -> None:
         """Train from scratch on what LightGBM has binned already, without a copy of it.
 
         Parameters
@@ -93,14 +96,17 @@ class GbdtModel(TreeModel[GbdtConfig]):
         data
             Pooled features with :meth:`relevance` as labels, tasks as groups, and
             :meth:`parameters` among its parameters.
+        columns
+            The names of the columns of context among them.
         seed
             As in :meth:`fit`.
         """
+        self.columns = columns
         self._train(self.parameters(seed) | data.get_params() | {"force_col_wise": True}, data)
 
-    def adopt(self, booster: lgb.Booster) -> None:
-        """Take trees that were trained elsewhere with :meth:`parameters` on such features."""
-        self._booster = booster
+    def adopt(self, booster: lgb.Booster, columns: tuple[str, ...]) -> None:
+        """Take trees that were trained elsewhere, with :meth:`parameters` and these columns."""
+        self._booster, self.columns = booster, columns
 
     @property
     def num_trees(self) -> int:
@@ -144,7 +150,8 @@ class GbdtModel(TreeModel[GbdtConfig]):
         """Return pooled features, relevance, and the sizes of what is ranked together, in order."""
         order = np.argsort(groups, kind="stable")
         sizes = np.unique(groups, return_counts=True)[1]
-        return batch.pooled()[order], self.relevance(labels[order]), ranked_together(sizes)
+        pooled = self.seen(batch).pooled()[order]
+        return pooled, self.relevance(labels[order]), ranked_together(sizes)
 
     def relevance(self, labels: Floats) -> Levels:
         """Round labels to levels of relevance."""
@@ -156,7 +163,7 @@ class GbdtModel(TreeModel[GbdtConfig]):
 
     def stages(self, batch: FeatureBatch) -> Iterator[tuple[int, Floats]]:
         """Yield the scores of its first trees; see :meth:`CostModel.stages`."""
-        pooled = batch.pooled()
+        pooled = self.seen(batch).pooled()
         for count in np.unique(np.geomspace(1, self.num_trees, _STAGES).astype("int64")):
             yield int(count), np.asarray(self.booster.predict(pooled, num_iteration=int(count)))
 
@@ -167,7 +174,7 @@ class GbdtModel(TreeModel[GbdtConfig]):
 
     def _run(self, batch: FeatureBatch, **options: Any) -> Any:
         threads = 1 if len(batch) <= _FEW_ROWS else 0
-        return self.booster.predict(batch.pooled(), num_threads=threads, **options)
+        return self.booster.predict(self.seen(batch).pooled(), num_threads=threads, **options)
 
 
 class ScheduleGbdtModel(GbdtModel):

@@ -14,7 +14,8 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 from pydantic import BaseModel
 
-from costlib.models.base import CostModel, reading
+from costlib.features.batch import FeatureBatch
+from costlib.models.base import CostModel, load_columns, reading, save_columns
 from costlib.models.boosting import lgb
 from costlib.models.training_curve import tell_progress
 
@@ -52,6 +53,8 @@ class TreeModel(CostModel, Generic[_Config]):
         What it is called where its files are damaged.
     config_type
         Of its settings.
+    columns
+        The columns of context that it was trained with, empty if they had no names.
     """
 
     title: ClassVar[str]
@@ -59,6 +62,7 @@ class TreeModel(CostModel, Generic[_Config]):
 
     def __init__(self, config: _Config | None = None) -> None:
         self.config = config or self.config_type()
+        self.columns: tuple[str, ...] = ()
         self._booster: lgb.Booster | None = None
 
     @property
@@ -67,6 +71,10 @@ class TreeModel(CostModel, Generic[_Config]):
         assert self._booster is not None, "fit or load the model first"
         return self._booster
 
+    def seen(self, batch: FeatureBatch) -> FeatureBatch:
+        """Return what the model knows of programs."""
+        return batch.known_by(self.columns)
+
     def gains(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Return what splits by each column gained in training, float64 `columns`."""
         return np.asarray(self.booster.feature_importance("gain"), "float64")
@@ -74,6 +82,7 @@ class TreeModel(CostModel, Generic[_Config]):
     def save(self, folder: Path) -> None:
         """See :meth:`CostModel.save`."""
         save_trees(self.booster, folder / "model.txt")
+        save_columns(folder, self.columns)
         (folder / "config.json").write_text(self.config.model_dump_json(indent=2) + "\n")
 
     @classmethod
@@ -83,6 +92,7 @@ class TreeModel(CostModel, Generic[_Config]):
             config = (folder / "config.json").read_bytes()
             model = cls(cls.config_type.model_validate_json(config))
             model._booster = load_trees(folder / "model.txt")
+            model.columns = load_columns(folder, cls.view)
         return model
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 from pydantic import ValidationError
 
+from costlib.canary_times import CanaryTimes
 from costlib.data.completeness import check_complete
 from costlib.data.dataset import Dataset
 from costlib.data.task_tables import stored_tasks, title_of
@@ -28,7 +29,7 @@ from costlib.workloads.title import short_id, task_title
 
 _COLUMNS = [
     "workload_id", "program_id", "sketch_id", "decisions", "status", "latency_s", "run_secs",
-    "origin", "seed", "hardware", "measured_at",
+    "origin", "seed", "hardware", "measured_at", "cache",
 ]  # fmt: skip
 
 
@@ -99,6 +100,10 @@ class FoundRun:
         if self.result.hardware_id not in known:
             raise DatasetError(f"{self.folder} does not say what {self.result.hardware_id} is")
         return known[self.result.hardware_id]
+
+    def canary(self) -> CanaryTimes | None:
+        """Return what the canaries took when it began, if it is noted."""
+        return self.dataset.canary(self.result.hardware_id) if self.dataset is not None else None
 
     def space(self, workload_id: str) -> DesignSpace | None:
         """Return the design space of a task; ``None`` if its module is not known."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from costlib.features.kinds import pooled_kinds
-from costlib.features.lowered import STORE_FEATURES
 from costlib.models.base import CostModel
 from costlib.models.trees import TreeModel
 from costlib.report.page import Bar, Section, Table
@@ -34,9 +35,9 @@ def importance_section(model: CostModel) -> Section:
     return Section(_TITLE, text, [table])
 
 
-def _kinds(model: CostModel, columns: int) -> list[str] | None:
+def _kinds(model: TreeModel[Any], columns: int) -> list[str] | None:
     """The kind of each of so many pooled columns; ``None`` if they are not that."""
     if model.view != "statements":
         return ["steps of the schedule"] * columns if columns else None
-    context = columns - 4 * STORE_FEATURES - 1
-    return pooled_kinds(STORE_FEATURES, context) if context > 0 else None
+    kinds = pooled_kinds(model.columns)
+    return kinds if len(kinds) == columns else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -12,12 +12,14 @@ from matplotlib.figure import Figure
 from costlib.arrays import Floats
 from costlib.errors import CostlibError
 from costlib.features.lowered import lowered_batch
+from costlib.features.task_context import describe_task
 from costlib.hub import load_pretrained
 from costlib.models.base import CostModel
 from costlib.report.figures import finish, panel, plain_ticks, tip
 from costlib.report.found_run import FoundRun
 from costlib.report.page import Picture, Section, Table
 from costlib.report.units import plain
+from costlib.schema import CacheState
 from costlib.space.program import Program
 from costlib.training.metrics import pairwise_accuracy, rank_correlation
 from costlib.tuning.bundles import COLD
@@ -93,7 +95,9 @@ def _scored(run: FoundRun, model: CostModel) -> Iterator[_Scored]:
         if len(latency_s) < 2:
             continue
         usable = [schedule for schedule in schedules if schedule is not None]
-        batch = lowered_batch(space.context, usable, task.flops, run.hardware)
+        called = replace(space.task, cache=CacheState(ran["cache"][0]))
+        described = describe_task(called, run.hardware, run.canary())
+        batch = lowered_batch(space.context, usable, described, run.hardware)
         scores = np.asarray(model.predict(batch))
         yield _Scored(task, scores, latency_s, ran["latency_s"][0] / latency_s)
 
@@ -103,7 +107,7 @@ def _ran(trials: pl.DataFrame) -> pl.DataFrame:
     return (
         trials.drop_nulls("latency_s")
         .group_by("program_id")
-        .agg(pl.col("sketch_id", "decisions").first(), pl.col("latency_s").median())
+        .agg(pl.col("sketch_id", "decisions", "cache").first(), pl.col("latency_s").median())
         .sort("latency_s", "program_id")
     )
 

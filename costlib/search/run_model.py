@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from costlib.arrays import Bools, Floats
+from costlib.canary_times import CanaryTimes
 from costlib.features.batch import FeatureBatch, join
 from costlib.frozen import FrozenStrict
 from costlib.hub.bundle import Bundle
@@ -62,6 +63,8 @@ class RunModel:
         What to make use of.
     seed
         Seed of the corrections.
+    canary
+        What the canaries of the machine take, which tell the models how fast it is.
 
     Attributes
     ----------
@@ -72,10 +75,15 @@ class RunModel:
     """
 
     def __init__(
-        self, bundle: Bundle | None, config: RunModelConfig | None = None, seed: int = 0
+        self,
+        bundle: Bundle | None,
+        config: RunModelConfig | None = None,
+        seed: int = 0,
+        canary: CanaryTimes | None = None,
     ) -> None:
         config = config or RunModelConfig()
         self.pretrained = bundle is not None
+        self.canary = canary
         self._config = config
         self._exact = CorrectedModel(bundle.statement_model() if bundle else Nothing(), seed=seed)
         draft = bundle.draft if bundle else Nothing()

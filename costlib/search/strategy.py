@@ -129,7 +129,7 @@ class Strategy(ABC):
         self._model = model
         self._config = config
         self._seed = seed
-        self._encoder = TaskEncoder.of_space(self.space, hardware)
+        self._encoder = TaskEncoder.of_space(self.space, hardware, model.canary)
 
     @abstractmethod
     def propose(self, count: int, priors: Sequence[Prior] = ()) -> list[Proposal]:

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,6 +20,7 @@ from scipy.stats import spearmanr
 from costlib.arrays import Floats, Integers
 from costlib.errors import BundleError, InputError
 from costlib.features.batch import FeatureBatch, concatenate
+from costlib.features.columns import CONTEXT
 from costlib.models.base import CostModel
 
 _STORE_COLUMNS = 12
@@ -113,6 +115,31 @@ class CostModelSuite:
         one = FeatureBatch(batch.stores[: batch.offsets[1]], batch.offsets[:2], batch.context[:1])
         scores = fitted.predict(batch)[:1]
         np.testing.assert_allclose(fitted.predict(one), scores, rtol=1e-5, atol=1e-6)
+
+    def test_columns_are_chosen_by_name(self, tmp_path: Path) -> None:
+        """A model goes on to see what it was trained with, whatever else is told beside."""
+        batch, labels, groups = made_up_programs(300, 6, seed=0)
+        told = CONTEXT[self.model_class.view]
+        named = replace(batch, names=told[: batch.context.shape[1]])
+        model = self.model_class()
+        model.fit(named, labels, groups)
+        model.save(tmp_path)
+        context = np.full((len(batch), len(told)), 7, "float32")
+        context[:, : batch.context.shape[1]] = batch.context
+        more = FeatureBatch(batch.stores, batch.offsets, context[:, ::-1], told[::-1])
+        for one in (model, self.model_class.load(tmp_path)):
+            np.testing.assert_array_equal(one.predict(more), model.predict(named))
+
+    def test_what_is_unknown_is_no_error(self) -> None:
+        """A column may be NaN, for some programs or for all."""
+        batch, labels, groups = made_up_programs(300, 6, seed=0)
+        context = batch.context.copy()
+        context[::2, 0] = context[:, 1] = np.nan
+        gaps = replace(batch, context=context)
+        model = self.model_class()
+        model.fit(gaps, labels, groups)
+        assert np.isfinite(model.predict(gaps)).all()
+        assert spearmanr(model.predict(gaps), labels)[0] > 0.6
 
     def test_no_programs_give_no_scores(self, fitted: CostModel) -> None:
         """An empty batch is no error."""

@@ -113,7 +113,7 @@ class Landscape:
             own = data.groups == group
             fastest = float(predicted[own].max())
             behind[own] = fastest - predicted[own]
-            self._levels[data.tasks[group][0]] = float(means[group]), fastest
+            self._levels.setdefault(data.tasks[group][0], (float(means[group]), fastest))
         error = (target - predicted)[asked]
         order = np.argsort(behind[asked], kind="stable")
         self._behind, self._errors = behind[asked][order], error[order]

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from costlib.arrays import Floats, Integers
+from costlib.arrays import Float32s, Floats, Integers
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError, UnknownNameError
-from costlib.features.batch import FeatureBatch, join, lowered_context
+from costlib.features.batch import FeatureBatch, join
 from costlib.features.build import build_features
+from costlib.features.columns import CONTEXT
+from costlib.features.lowered import lowered_context
+from costlib.features.precision import precision
 from costlib.features.programs import programs_by_task
 from costlib.features.store import FeatureStore
+from costlib.features.task_context import task_features
 from costlib.features.task_encoder import TaskEncoder
 from costlib.hardware import Hardware
 from costlib.models.base import View
+from costlib.schema import CacheState
+from costlib.tvm_compat.api import module_from_json
 
 Chosen = Collection[str] | None
 """Ids of workloads or of hardware; ``None`` for all."""
@@ -44,7 +51,8 @@ class TrainingData:
     groups
         int64 `n`: index into ``tasks``; the programs of a task are next to each other.
     tasks
-        (workload_id, hardware_id) of each group.
+        (workload_id, hardware_id) of each group. What was measured in another state of the caches
+        is a group of its own, and comes after all that was measured warm.
     """
 
     batch: FeatureBatch
@@ -147,7 +155,11 @@ def concatenate(parts: Iterable[TrainingData]) -> TrainingData:
 
 
 def measured_tasks(
-    dataset: Dataset, store: FeatureStore, hardware_id: str, only: Chosen = None
+    dataset: Dataset,
+    store: FeatureStore,
+    hardware_id: str,
+    only: Chosen = None,
+    cache: CacheState = CacheState.WARM,
 ) -> Iterator[tuple[str, pl.DataFrame]]:
     """Go through the tasks whose statements :func:`batches` streams, without their features.
 
@@ -162,7 +174,7 @@ def measured_tasks(
     DatasetError
         A latency is no positive number.
     """
-    for workload_id, labelled in _labelled(dataset, hardware_id, only):
+    for workload_id, labelled in _labelled(dataset, hardware_id, only, cache):
         usable = store.known(workload_id).filter(pl.col("num_stores") > 0)
         programs = labelled.join(usable, on="program_id", how="semi", maintain_order="left")
         if len(programs):
@@ -170,12 +182,12 @@ def measured_tasks(
 
 
 def _labelled(
-    dataset: Dataset, hardware_id: str, only: Chosen, *columns: pl.Expr
+    dataset: Dataset, hardware_id: str, only: Chosen, cache: CacheState, *columns: pl.Expr
 ) -> Iterator[tuple[str, pl.DataFrame]]:
     latency_s = pl.col("latency_s")
     sound = (latency_s.is_finite() & (latency_s > 0)).fill_null(False).all().alias("sound")
     for workload_id, ran in programs_by_task(
-        dataset, hardware_id, latency_s.median(), sound, *columns, only=only
+        dataset, hardware_id, latency_s.median(), sound, *columns, only=only, cache=cache
     ):
         wrong = ran.filter(~pl.col("sound"))["program_id"]
         if len(wrong):
@@ -235,15 +247,24 @@ def workload_rows(dataset: Dataset) -> dict[str, dict[str, Any]]:
     return {row["workload_id"]: row for row in rows.iter_rows(named=True)}
 
 
-def schedule_describer(dataset: Dataset) -> Callable[[str, Hardware, pl.DataFrame], FeatureBatch]:
-    """Return what describes a workload's programs by ``sketch_id`` and ``decisions``."""
+def schedule_describer(dataset: Dataset) -> Callable[..., FeatureBatch]:
+    """Return what describes a workload's programs by ``sketch_id`` and ``decisions``.
+
+    It is told the workload's id, the hardware, the programs, and what they find in the caches.
+    """
     sketches = dataset.scan("sketches").select("sketch_id", "instructions").collect()
     instructions = {sketch_id: json.loads(text) for sketch_id, text in sketches.iter_rows()}
     rows = workload_rows(dataset)
 
-    def describe(workload_id: str, hardware: Hardware, programs: pl.DataFrame) -> FeatureBatch:
+    def describe(
+        workload_id: str,
+        hardware: Hardware,
+        programs: pl.DataFrame,
+        cache: CacheState = CacheState.WARM,
+    ) -> FeatureBatch:
         used = {one: instructions[one] for one in programs["sketch_id"].unique()}
-        encoder = TaskEncoder.of_row(rows[workload_id], used, hardware)
+        canary = dataset.canary(hardware.hardware_id)
+        encoder = TaskEncoder.of_row(rows[workload_id], used, hardware, canary, cache)
         return encoder.written_schedules(
             programs["sketch_id"].to_list(), programs["decisions"].to_list()
         )
@@ -254,25 +275,38 @@ def schedule_describer(dataset: Dataset) -> Callable[[str, Hardware, pl.DataFram
 def _statements(
     dataset: Dataset, only: Chosen, hardware: Chosen, on_progress: Progress
 ) -> Iterator[TrainingData]:
-    columns = dataset.scan("workloads").select("workload_id", "flops").collect()
-    flops = dict(columns.iter_rows())
-    for hardware_id, machine in chosen_hardware(dataset, hardware).items():
+    rows = workload_rows(dataset)
+    types: dict[str, Float32s] = {}
+    machines = chosen_hardware(dataset, hardware)
+    for cache, (hardware_id, machine) in product(CacheState, machines.items()):
         store = build_features(dataset, hardware_id, on_progress)
-        for workload_id, programs in measured_tasks(dataset, store, hardware_id, only):
+        canary = dataset.canary(hardware_id)
+        for workload_id, programs in measured_tasks(dataset, store, hardware_id, only, cache):
             stores, offsets, nests = store.select(workload_id, programs["program_id"])
-            context = lowered_context(flops[workload_id], machine, nests)
-            batch = FeatureBatch(stores, offsets, context)
+            row = rows[workload_id]
+            if workload_id not in types:
+                types[workload_id] = _types(row)
+            flops = row["flops"] or 0.0
+            task = task_features(flops, types[workload_id], machine, canary, cache)
+            context = lowered_context(task, nests)
+            batch = FeatureBatch(stores, offsets, context, CONTEXT["statements"])
             yield _task(batch, programs, workload_id, hardware_id)
+
+
+def _types(row: Mapping[str, Any]) -> Float32s:
+    """Return the :func:`precision` of a workload, which has an IR."""
+    arguments = [(argument["dtype"], argument["shape"]) for argument in row["arguments"]]
+    return precision(arguments, module_from_json(row["mod_json"]))
 
 
 def _schedules(dataset: Dataset, only: Chosen, hardware: Chosen) -> Iterator[TrainingData]:
     describe = schedule_describer(dataset)
     columns = (pl.col("sketch_id").first(), pl.col("decisions").first())
-    for hardware_id, machine in chosen_hardware(dataset, hardware).items():
-        for workload_id, programs in _labelled(dataset, hardware_id, only, *columns):
-            yield _task(
-                describe(workload_id, machine, programs), programs, workload_id, hardware_id
-            )
+    machines = chosen_hardware(dataset, hardware)
+    for cache, (hardware_id, machine) in product(CacheState, machines.items()):
+        for workload_id, programs in _labelled(dataset, hardware_id, only, cache, *columns):
+            described = describe(workload_id, machine, programs, cache)
+            yield _task(described, programs, workload_id, hardware_id)
 
 
 def _task(

@@ -13,6 +13,7 @@ from costlib.errors import DatasetError
 from costlib.features.batch import FeatureBatch, join, select
 from costlib.frozen import Frozen
 from costlib.models.direction import DirectionModel
+from costlib.schema import CacheState
 from costlib.space.directions import DIRECTIONS, stock_probabilities
 from costlib.training.batches import Chosen, among, most_frequent_hardware, schedule_describer
 
@@ -187,7 +188,7 @@ def _family_table(dataset: Dataset, hardware_id: str, only: Chosen) -> pl.DataFr
     here = pl.col("hardware") == hardware_id
     programs = (
         dataset.scan()
-        .filter(here)
+        .filter(here & (pl.col("cache") == str(CacheState.WARM)))
         .group_by("program_id")
         .agg(pl.col("decisions").first(), pl.col("latency_s").median())
     )

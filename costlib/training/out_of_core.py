@@ -8,6 +8,7 @@ constants, so that it takes the same input as any other.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ from costlib.arrays import Bools, Float32s, Floats
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
 from costlib.features.build import build_features
+from costlib.features.columns import CONTEXT
 from costlib.models.boosting import lgb
 from costlib.models.gbdt import GbdtConfig, GbdtModel, ranked_together
+from costlib.schema import CacheState
 from costlib.training.batches import Chosen, Progress, batches, chosen_hardware, measured_tasks
 
 MAX_BIN = 15
@@ -70,7 +73,7 @@ def fit_gbdt(
         reference=bins,
         params=parameters,
     )
-    model.fit_binned(data, seed=seed)
+    model.fit_binned(data, CONTEXT[model.view], seed=seed)
     return model
 
 
@@ -107,9 +110,9 @@ def _labels(
 ) -> tuple[Floats, list[int]]:
     """Return the labels of all programs and the number of programs of each task."""
     labels = []
-    for hardware_id in chosen_hardware(dataset, hardware):
+    for cache, hardware_id in product(CacheState, chosen_hardware(dataset, hardware)):
         store = build_features(dataset, hardware_id, on_progress)
-        for _, programs in measured_tasks(dataset, store, hardware_id, only):
+        for _, programs in measured_tasks(dataset, store, hardware_id, only, cache):
             labels.append(programs["label"].to_numpy())
     return np.concatenate([np.empty(0), *labels]), [len(task) for task in labels]
 
@@ -126,7 +129,8 @@ def _sample(dataset: Dataset, only: Chosen, hardware: Chosen) -> Float32s:
 
 
 def _telling_columns(sample: Float32s) -> Bools:
-    """Mark the columns that vary, and of equal ones the first."""
-    _, first = np.unique(sample, axis=1, return_index=True)
+    """Mark the columns that vary, and of equal ones the first; unknown is a value of its own."""
+    filled = np.nan_to_num(sample, nan=float(np.finfo("float32").min))
+    _, first = np.unique(filled, axis=1, return_index=True)
     is_first = np.isin(np.arange(sample.shape[1]), first)
-    return np.asarray(is_first & (sample.max(0) > sample.min(0)))
+    return np.asarray(is_first & (filled.max(0) > filled.min(0)))

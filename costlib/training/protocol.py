@@ -139,7 +139,9 @@ def evaluate_protocol(
     """
     numbers = {workload_id: number for number, (workload_id, _) in enumerate(data.tasks)}
     if len(numbers) < len(data.tasks):
-        raise DatasetError("the protocol judges one hardware at a time; choose one")
+        raise DatasetError(
+            "the protocol judges one hardware at a time, measured in one way; choose one"
+        )
     judged = _Judged(data, np.asarray(scores, "float64"))
     networks, parts = {}, []
     for network, calls in weights.items():

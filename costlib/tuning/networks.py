@@ -14,6 +14,9 @@ import numpy as np
 from costlib.arrays import Integers
 from costlib.errors import InputError, UnsupportedModelError
 from costlib.hardware import Hardware
+from costlib.measure.cold_weights import as_called
+from costlib.measure.config import MeasureConfig
+from costlib.schema import CacheState
 from costlib.tuning.mixing import slower_by_winograd
 from costlib.workloads import Network, load_network, prepare_network
 from costlib.workloads.extraction import tasks_of
@@ -121,6 +124,30 @@ class NetworkSet:
         weights = calls.sum(0).tolist()
         merged = [task.times(w) for task, w in zip(distinct.values(), weights, strict=True)]
         return cls(networks, prepared, source_of, merged, calls, ranges)
+
+    def as_called(self, hardware: Hardware, config: MeasureConfig) -> NetworkSet:
+        """Note with each task what it finds in the caches, see :mod:`costlib.measure.cold_weights`.
+
+        Of networks that share a task the one with the most weights counts.
+        """
+        network_bytes = ((self.calls > 0) * self.weight_bytes[:, None]).max(0, initial=0)
+        tasks = as_called(self.tasks, network_bytes.tolist(), hardware, config)
+        return replace(self, tasks=tasks)
+
+    @property
+    def weight_bytes(self) -> Integers:
+        """Size of the weights that each network reads, int64 `networks`.
+
+        A task that computes nothing, such as a look-up, reads little of its weights.
+        """
+        weights = np.array([t.weight_bytes if t.flops else 0 for t in self.tasks], "int64")
+        found: Integers = self.calls @ weights
+        return found
+
+    @property
+    def has_cold_weights(self) -> bool:
+        """Whether there is a task whose weights come from memory."""
+        return any(task.cache is CacheState.COLD_WEIGHTS for task in self.tasks)
 
     def range_of(self, network: int) -> RangedNetwork | None:
         """Return the network with ranges that a network is a point of."""

@@ -116,14 +116,14 @@ class TuningRun:
         self._device = device
         self._trials = trials
         self._first_batch = config.planning.batch
-        self._model = RunModel(bundle, config.models, seed)
+        device.reference = trials.keep_reference(device.reference)
+        self._model = RunModel(bundle, config.models, seed, device.reference)
         self.searches = [config.strategy.start(task, hardware, self._model, seed) for task in tasks]
         shipped = bundle.priors_for(hardware) if bundle else None
         banks = [bank for bank in (memory, shipped) if bank is not None]
         relatives = Relatives(self.searches, banks, config.relatives)
         self._planner = Planner(self.searches, scheduler, relatives, config.planning, lesser)
         trials.register(tasks, [sketch for s in self.searches for sketch in s.space.sketches])
-        device.reference = trials.keep_reference(device.reference)
         self.measured = 0
         self._began = time.perf_counter()
         self._earlier_s = 0.0

@@ -59,6 +59,8 @@ class Session:
         What the run is of; another session must say the same.
     resume
         Whether it goes on with the run that is there.
+    cold
+        Whether tasks are measured with weights from memory; another session must do the same.
 
     Attributes
     ----------
@@ -81,6 +83,7 @@ class Session:
         seed: int,
         *,
         resume: bool = False,
+        cold: bool = False,
     ) -> None:
         self.folder = folder
         self.hardware = hardware
@@ -89,6 +92,8 @@ class Session:
             "hardware_id": hardware.hardware_id,
             "seed": seed,
         }
+        if cold:
+            settings["cold_weights"] = True
         check_place(folder, resume=resume)
         is_noted = _is_noted(folder, settings)
         remove_stale(folder)

@@ -138,9 +138,12 @@ def tune(
                 dims=dim,
                 fixed_for="--simulate" if hardware.is_simulated else config.fixed_for,
                 example_inputs=example_inputs,
+            ).as_called(hardware, config.measure)
+            session = Session(
+                *(folder, networks.names, hardware, seed),
+                resume=resume,
+                cold=networks.has_cold_weights,
             )
-            session = Session(folder, networks.names, hardware, seed, resume=resume)
-            measurer.reference = session.trials.reference() or measurer.reference
             progress.begin(networks.tasks)
             progress.report("starting the measuring process")
             measurer.server.wait()

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from costlib.identity import content_id
+from costlib.schema import CacheState
 from costlib.tvm_compat import tvm
 from costlib.tvm_compat.api import argument_shapes, estimate_flops
 from costlib.tvm_compat.straight_line import tensor_bytes
@@ -32,6 +33,8 @@ class Task:
         How many times the network calls it.
     source
         The network, operator or file that it was taken from.
+    cache
+        What it finds in the caches when its network calls it.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Task:
     target: dict[str, Any]
     weight: int = 1
     source: str = ""
+    cache: CacheState = CacheState.WARM
 
     @cached_property
     def workload_id(self) -> str:
@@ -60,6 +64,17 @@ class Task:
         """(dtype, shape) of each argument, results last."""
         return argument_shapes(self.mod)
 
+    @cached_property
+    def weights(self) -> tuple[int, ...]:
+        """Which of its arguments are constants of the network."""
+        return tuple(sorted(weight_arguments(self.mod)))
+
+    @property
+    def weight_bytes(self) -> int:
+        """Size of those."""
+        dtypes_and_shapes = [self.arguments[number] for number in self.weights]
+        return sum(tensor_bytes(shape, dtype) for dtype, shape in dtypes_and_shapes)
+
     @property
     def nbytes(self) -> int:
         """Size of what it is called with, results included."""
@@ -72,6 +87,13 @@ class Task:
     def tvm_target(self) -> Any:
         """Return the ``tvm.target.Target``."""
         return tvm.target.Target(self.target)
+
+
+def weight_arguments(mod: Any) -> frozenset[int]:
+    """Number the arguments of a task's module that are constants of its network."""
+    main = mod["main"]
+    free = main.attrs.get("layout_free_buffers", ()) if main.attrs else ()
+    return frozenset(int(number) for number in free)
 
 
 def workload_id(mod: Any) -> str:

@@ -84,7 +84,7 @@ def test_evolved_programs_are_what_the_search_proposes(
     proposed: list[str] = []
 
     def noted(*arguments: Any) -> list[Candidate]:
-        *_, known, count, _ = arguments
+        *_, known, count, _, _ = arguments
         told.append((set(known.measured), known.best_s, count))
         found = evolve(*arguments)
         proposed.extend(one.program.program_id for one in found)

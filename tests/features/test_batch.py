@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from costlib.errors import InputError
 from costlib.features.batch import FeatureBatch, concatenate, join, select
 
 COLUMNS = 3
@@ -56,3 +58,20 @@ def test_some_programs_of_a_batch() -> None:
     np.testing.assert_array_equal(turned.stores, np.concatenate([stores[2], stores[0], stores[2]]))
     np.testing.assert_array_equal(turned.offsets, [0, 4, 6, 10])
     np.testing.assert_array_equal(turned.context, context[[2, 0, 2]])
+
+
+def test_columns_by_name() -> None:
+    context = np.arange(6, dtype="float32").reshape(2, 3)
+    batch = concatenate([np.zeros((1, 2), "float32")] * 2, context, ("a", "b", "c"))
+    some = batch.known_by(("c", "a"))
+    assert some.names == ("c", "a")
+    np.testing.assert_array_equal(some.context, context[:, [2, 0]])
+    assert batch.known_by(()) is batch
+    assert batch.known_by(("a", "b", "c")) is batch
+    with pytest.raises(InputError, match="described without 'd'"):
+        batch.known_by(("a", "d"))
+    for part in (select(batch, np.array([1])), batch.split()[1]):
+        np.testing.assert_array_equal(part.known_by(("b",)).context, [[4]])
+    both = join([batch, some])
+    assert both.names == ("a", "c")
+    np.testing.assert_array_equal(both.context, np.tile(context[:, [0, 2]], (2, 1)))

@@ -14,7 +14,6 @@ from forked import Popen
 
 from costlib.data.dataset import Dataset
 from costlib.features import build, worker
-from costlib.features.batch import TASK_FEATURES, lowered_context
 from costlib.features.build import build_features
 from costlib.features.lowered import STORE_FEATURES
 from costlib.features.store import FeatureStore, ProgramFeatures
@@ -217,13 +216,3 @@ def test_a_worker_that_dies_is_replaced(copy: Dataset, hardware: Hardware) -> No
         process._process.wait()
         assert "died" in (process.compute(job).error or "")
         assert process.compute(job).replayed == len(job.programs)
-
-
-def test_context_tells_hardware_apart(
-    hardware: Hardware, expected: dict[str, ProgramFeatures]
-) -> None:
-    nests = np.stack([features.nests for features in expected.values()][:2])
-    context = lowered_context(1e6, hardware, nests)
-    assert context.shape == (2, TASK_FEATURES + nests.shape[1])
-    single = hardware.model_copy(update={"num_cores": hardware.num_cores + 1})
-    assert (lowered_context(1e6, single, nests) != context).any()

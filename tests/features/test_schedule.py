@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costlib.data.dataset import Dataset
+from costlib.features.columns import TASK
 from costlib.features.schedule import (
     CONTEXT_FEATURES,
     TOKEN_FEATURES,
@@ -80,15 +81,16 @@ def test_programs_of_several_sketches() -> None:
     short = ScheduleEncoder(INSTRUCTIONS[:2], "matmul_add", SHAPES)
     decisions = [program([1, 2, 4, 8]), program([1, 2, 4, 8])[:1], program([2, 2, 2, 8])]
     batch = schedule_batch(
-        {"a": encoder(), "b": short}, ["a", "b", "a"], decisions, np.ones(2, "float32")
+        {"a": encoder(), "b": short}, ["a", "b", "a"], decisions, np.ones(len(TASK), "float32")
     )
     assert batch.offsets.tolist() == [0, 3, 4, 7]
-    assert batch.context.shape == (3, 2 + CONTEXT_FEATURES)
+    assert len(batch.names) == batch.context.shape[1]
+    assert batch.context.shape == (3, len(TASK) + CONTEXT_FEATURES)
     np.testing.assert_array_equal(batch.stores[3:4], short.tokens([decisions[1]])[0])
 
 
 def test_no_decision_is_one_empty_token() -> None:
-    batch = schedule_batch({"a": encoder()}, ["a"], [[]], np.zeros(0, "float32"))
+    batch = schedule_batch({"a": encoder()}, ["a"], [[]], np.zeros(len(TASK), "float32"))
     assert batch.stores.shape == (1, TOKEN_FEATURES)
     assert not batch.stores.any()
 

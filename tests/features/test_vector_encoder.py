@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 
-from costlib.features.batch import task_features
 from costlib.features.schedule import ScheduleEncoder, schedule_batch
+from costlib.features.task_context import describe_task
 from costlib.features.vector_encoder import VectorEncoder
 from costlib.hardware import Hardware
 from costlib.models.baselines.sequence import SequenceConfig, SequenceModel
@@ -22,7 +22,7 @@ def test_vectors_and_programs_give_the_same_features(matmul: Task, hardware: Har
     vectors = DecisionVectors(sketch, examples)
     shapes = [shape for _, shape in matmul.arguments]
     encoder = ScheduleEncoder(sketch.instructions, matmul.name, shapes)
-    context = task_features(matmul.flops, hardware)
+    context = describe_task(matmul, hardware)
 
     rows = vectors.random(200, np.random.default_rng(0))
     fast = VectorEncoder(vectors, encoder, context)(rows)
@@ -36,6 +36,8 @@ def test_vectors_and_programs_give_the_same_features(matmul: Task, hardware: Har
     np.testing.assert_array_equal(fast.stores, slow.stores)
     np.testing.assert_array_equal(fast.offsets, slow.offsets)
     np.testing.assert_array_equal(fast.context, slow.context)
+    assert fast.names == slow.names
+    assert len(slow.names) == slow.context.shape[1]
 
     labels = np.linspace(0.1, 1, 200)
     model = SequenceModel(SequenceConfig(width=8, heads=2, epochs=1))

@@ -22,7 +22,7 @@ from costlib.generator.transformer import GeneratorConfig
 from costlib.hardware import Hardware
 from costlib.hub import Bundle, list_bundles, load_pretrained, save_bundle
 from costlib.hub.evaluate import evaluate
-from costlib.hub.manifest import MANIFEST
+from costlib.hub.manifest import MANIFEST, sha256_of
 from costlib.hub.remote import publish
 from costlib.training.batches import assemble
 
@@ -63,6 +63,16 @@ def test_a_changed_file_is_refused(bundle_copy: Path) -> None:
     with (bundle_copy / "model" / "model.txt").open("a") as file:
         file.write("\n")
     with pytest.raises(BundleError, match=r"model\.txt was changed"):
+        Bundle.load(bundle_copy)
+
+
+def test_columns_of_a_later_version_are_refused(bundle_copy: Path) -> None:
+    file = bundle_copy / "draft" / "columns.json"
+    file.write_text(json.dumps(["task.flops", "task.colour"]))
+    manifest = json.loads((bundle_copy / MANIFEST).read_text())
+    manifest["files"]["draft/columns.json"] = sha256_of(file)
+    (bundle_copy / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(BundleError, match=r"'task\.colour', which this costlib does not compute"):
         Bundle.load(bundle_copy)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.stats import spearmanr
 from costlib.arrays import Floats, Integers
 from costlib.errors import InputError
 from costlib.features.batch import FeatureBatch
+from costlib.features.columns import CONTEXT
 from costlib.models.baselines.mlp import MlpModel
 from costlib.models.fine_tuning import FineTuning
 from costlib.models.gbdt import GbdtConfig, GbdtModel, ScheduleGbdtModel
@@ -74,3 +76,20 @@ def test_nothing_to_learn(model: GbdtModel) -> None:
     batch, labels, _ = made_up_programs(5, 1, seed=0)
     with pytest.raises(InputError, match="nothing to rank"):
         FineTuning(model, batch, labels, np.arange(5))
+
+
+def test_it_goes_on_with_the_columns_that_it_was_trained_with(model: GbdtModel) -> None:
+    batch, labels, groups = made_up_programs(300, 6, seed=5)
+    told = CONTEXT[model.view]
+    few = told[: batch.context.shape[1]]
+    named = type(model)(TREES)
+    named.fit(replace(batch, names=few), labels, groups)
+    context = np.full((len(batch), len(told)), np.nan, "float32")
+    context[:, : len(few)] = batch.context
+    more = FeatureBatch(batch.stores, batch.offsets, context, told)
+    tuning = FineTuning(named, more, np.clip(1 - labels, 0.01, 1), groups)
+    for way, scores in tuning.predict(more).items():
+        tuned = tuning.model(way)
+        assert isinstance(tuned, GbdtModel)
+        assert tuned.columns == few
+        np.testing.assert_allclose(tuned.predict(more), scores, atol=1e-9)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError, UnknownNameError
 from costlib.features import programs
+from costlib.features.batch import select
 from costlib.hardware import Hardware
+from costlib.models.base import View
 from costlib.training.batches import TrainingData, assemble, batches, concatenate
 
 
@@ -106,3 +109,28 @@ def test_hardware_can_be_chosen(dataset: Dataset, hardware: Hardware) -> None:
     assert list(batches(dataset, hardware=[])) == []
     with pytest.raises(UnknownNameError, match="hardware 'nope'"):
         list(batches(dataset, hardware=["nope"]))
+
+
+@pytest.mark.parametrize("view", ["statements", "schedule"])
+def test_what_was_measured_with_cold_weights_is_apart(copy: Dataset, view: View) -> None:
+    warm = assemble(copy, view=view)
+    rows = copy.scan().filter(pl.col("status") == "ok").sort("program_id").collect()
+    (workload_id, hardware_id), *_ = warm.tasks
+    chosen = rows.filter(pl.col("workload_id") == workload_id)
+    cold = chosen.with_columns(pl.col("latency_s") * 3, cache=pl.lit("cold_weights")).head(4)
+    copy.append_measurements(hardware_id, cold.drop("hardware").to_dicts())
+    both = assemble(copy, view=view)
+    assert both.tasks == [*warm.tasks, (workload_id, hardware_id)]
+    new = both.groups == len(warm.tasks)
+    assert_same(rows_of(both, ~new), replace(warm, tasks=both.tasks))
+    np.testing.assert_allclose(both.latency_s[new], cold["latency_s"])
+    assert both.labels[new].max() == 1
+    column = both.batch.names.index("task.cold_weights")
+    assert both.batch.context[:, column].tolist() == new.astype(float).tolist()
+
+
+def rows_of(data: TrainingData, chosen: np.ndarray) -> TrainingData:
+    batch = select(data.batch, chosen)
+    return TrainingData(
+        batch, data.latency_s[chosen], data.labels[chosen], data.groups[chosen], data.tasks
+    )

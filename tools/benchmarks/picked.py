@@ -53,7 +53,8 @@ def picked(
             vectors = sketch_vectors(space, seed)
             writer = Writer(bundle.require_generator(), task, hardware, vectors)
             programs = MAKERS[way](writer, WRITTEN, np.random.default_rng(seed)).programs
-            encoder, model = TaskEncoder.of_space(space, hardware), bundle.statement_model()
+            encoder = TaskEncoder.of_space(space, hardware, measurer.reference)
+            model = bundle.statement_model()
             return pick(programs, space, encoder, model, bundle.draft, count).candidates
 
         best = [best_of(task) for task in tasks]

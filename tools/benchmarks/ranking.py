@@ -26,15 +26,13 @@ import numpy as np
 from scipy.stats import norm
 
 from costlib.data.dataset import Dataset
-from costlib.features.batch import TASK_FEATURES, FeatureBatch, select
-from costlib.features.nest_features import nest_features
-from costlib.hardware import Hardware
+from costlib.features.batch import FeatureBatch, select
+from costlib.features.columns import NESTS, TASK
 from costlib.models.baselines.ensemble import EnsembleModel
 from costlib.models.gbdt import GbdtModel
 from costlib.training.batches import TrainingData, assemble
 from costlib.training.metrics import evaluate_scores, pairwise_accuracy, top_k
 from costlib.training.protocol import most_measured_hardware
-from costlib.workloads import extract_tasks
 from tools.evidence.files import ZOO, write_result
 
 FOLDS = 4
@@ -141,10 +139,9 @@ def _learning_curves(data: TrainingData) -> dict[str, dict[str, dict[str, float]
 def _feature_groups(data: TrainingData, scores: np.ndarray[Any, Any]) -> dict[str, Any]:
     """Figures of the model that does not see a group of features."""
     figures = {"all": _figures(data, scores)}
-    example = nest_features(extract_tasks("matmul 8 8 8")[0].mod, Hardware.local())
     stores = {name: np.r_[columns] for name, columns in STORE_GROUPS.items()}
     nests = {
-        name: TASK_FEATURES + np.flatnonzero([column.startswith(start) for column in example])
+        name: len(TASK) + np.flatnonzero([column.startswith(start) for column in NESTS])
         for name, start in NEST_GROUPS.items()
     }
     nothing = np.empty(0, "int64")
@@ -158,7 +155,7 @@ def _feature_groups(data: TrainingData, scores: np.ndarray[Any, Any]) -> dict[st
             stores, context = batch.stores.copy(), batch.context.copy()
             stores[:, of_stores] = 0
             context[:, of_context] = 0
-            return FeatureBatch(stores, batch.offsets, context)
+            return FeatureBatch(stores, batch.offsets, context, batch.names)
 
         figures[f"without {name}"] = _figures(
             data, _cross_validated(data, lambda rows: rows, without)

@@ -15,7 +15,13 @@ from costlib.errors import BundleError
 from costlib.features.batch import FeatureBatch
 from costlib.frozen import FrozenStrict
 from costlib.models import process_group, training_curve
-from costlib.models.base import CostModel, check_training_data, reading
+from costlib.models.base import (
+    CostModel,
+    check_training_data,
+    load_columns,
+    reading,
+    save_columns,
+)
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -56,6 +62,8 @@ _Config = TypeVar("_Config", bound=NeuralConfig)
 class NeuralModel(CostModel, Generic[_Config]):
     """A network over normalised columns, which several processes can train together.
 
+    What is unknown of a program counts as the mean of what it was trained with.
+
     Trained in torch by LambdaRank; scored in numpy, so that a loaded model needs no torch.
 
     Attributes
@@ -64,6 +72,8 @@ class NeuralModel(CostModel, Generic[_Config]):
         Of its settings.
     gain
         First weights have a variance of this, divided by the number of inputs.
+    columns
+        The columns of context that it was trained with, empty if they had no names.
     """
 
     config_type: type[_Config]
@@ -71,6 +81,7 @@ class NeuralModel(CostModel, Generic[_Config]):
 
     def __init__(self, config: _Config | None = None) -> None:
         self.config = config or self.config_type()
+        self.columns: tuple[str, ...] = ()
         self._weights: dict[str, Float32s] = {}
 
     @staticmethod
@@ -99,6 +110,7 @@ class NeuralModel(CostModel, Generic[_Config]):
         from costlib.models.baselines.ranking_loss import lambda_rank
 
         check_training_data(batch, labels, groups)
+        self.columns = batch.names
         measured = measure_columns(batch)
         network = self._new_network(batch, seed)
         score = self.scorer(torch, network, normalised(batch, measured))
@@ -143,7 +155,8 @@ class NeuralModel(CostModel, Generic[_Config]):
         assert self._weights, "fit or load the model first"
         if len(batch) == 0:
             return np.zeros(0)
-        score = self.scorer(np, self._weights, normalised(batch, self._weights))
+        known = batch.known_by(self.columns)
+        score = self.scorer(np, self._weights, normalised(known, self._weights))
         return np.asarray(score(np.arange(len(batch))), "float64")
 
     def save(self, folder: Path) -> None:
@@ -152,6 +165,7 @@ class NeuralModel(CostModel, Generic[_Config]):
 
         assert self._weights, "fit or load the model first"
         save_file(self._weights, folder / _WEIGHTS)
+        save_columns(folder, self.columns)
         (folder / _CONFIG).write_text(self.config.model_dump_json(indent=2) + "\n")
 
     @classmethod
@@ -162,11 +176,17 @@ class NeuralModel(CostModel, Generic[_Config]):
         with reading(folder, f"{cls.kind} model"):
             model = cls(cls.config_type(**json.loads((folder / _CONFIG).read_text())))
             weights: dict[str, Float32s] = load_file(folder / _WEIGHTS)
+            model.columns = load_columns(folder, cls.view)
         stores, context = (len(weights.get(names[0], ())) for names in (_STORES, _CONTEXT))
         expected = cls.shapes(stores, context, model.config)
         expected |= dict.fromkeys(_STORES, (stores,)) | dict.fromkeys(_CONTEXT, (context,))
-        if {name: weight.shape for name, weight in weights.items()} != expected or not all(
-            weight.dtype == np.float32 and np.isfinite(weight).all() for weight in weights.values()
+        if (
+            {name: weight.shape for name, weight in weights.items()} != expected
+            or not all(
+                weight.dtype == np.float32 and np.isfinite(weight).all()
+                for weight in weights.values()
+            )
+            or (model.columns and len(model.columns) != context)
         ):
             raise BundleError(
                 f"{folder} holds no {cls.kind} model: its weights do not fit together"
@@ -179,11 +199,11 @@ def measure_columns(batch: FeatureBatch) -> dict[str, Float32s]:
     """Measure the columns of a batch, and of those of the processes that train with this one."""
     values: dict[str, Float32s] = {}
     for names, columns in ((_STORES, batch.stores), (_CONTEXT, batch.context)):
-        count = process_group.summed(len(columns))
-        mean = process_group.summed(columns.sum(0, dtype="float64")) / count
-        own = columns.mean(0, dtype="float64")
-        squares = columns.var(0, dtype="float64") + (own - mean) ** 2
-        deviation = np.sqrt(process_group.summed(len(columns) * squares) / count)
+        known = ~np.isnan(columns)
+        count = np.maximum(process_group.summed(known.sum(0)), 1)
+        mean = process_group.summed(np.nansum(columns, 0, dtype="float64")) / count
+        squares = np.nansum((columns - mean) ** 2, 0)
+        deviation = np.sqrt(process_group.summed(squares) / count)
         scale = np.where(
             deviation > _LEAST_DEVIATION, 1 / np.maximum(deviation, _LEAST_DEVIATION), 0
         )
@@ -192,9 +212,12 @@ def measure_columns(batch: FeatureBatch) -> dict[str, Float32s]:
 
 
 def normalised(batch: FeatureBatch, values: Mapping[str, Float32s]) -> FeatureBatch:
-    """Bring each column to mean 0 and deviation 1 in what was measured; constant ones to 0."""
+    """Bring each column to mean 0 and deviation 1 in what was measured; unknown values to 0.
+
+    So are constant columns.
+    """
     stores, context = (
-        (columns - values[mean]) * values[scale]
+        np.nan_to_num((columns - values[mean]) * values[scale])
         for (mean, scale), columns in ((_STORES, batch.stores), (_CONTEXT, batch.context))
     )
     return FeatureBatch(stores, batch.offsets, context)

@@ -35,6 +35,7 @@ class StatementGbdtModel(TreeModel[StatementGbdtConfig]):
     def fit(self, batch: FeatureBatch, labels: Floats, groups: Integers, *, seed: int = 0) -> None:
         """See :meth:`CostModel.fit`."""
         check_training_data(batch, labels, groups)
+        self.columns = batch.names
         starts = batch.offsets[:-1]
         counts = np.diff(batch.offsets)
 
@@ -56,7 +57,8 @@ class StatementGbdtModel(TreeModel[StatementGbdtConfig]):
         """See :meth:`CostModel.predict`."""
         if len(batch) == 0:
             return np.zeros(0)
-        return np.add.reduceat(self.booster.predict(_statements(batch)), batch.offsets[:-1])
+        statements = _statements(self.seen(batch))
+        return np.add.reduceat(self.booster.predict(statements), batch.offsets[:-1])
 
 
 def _statements(batch: FeatureBatch) -> Float32s:
