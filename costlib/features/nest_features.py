@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from costlib.arrays import Float32s
+from costlib.features.gpu_features import gpu_features
 from costlib.features.loop_nest import loop_nests
 from costlib.features.nest import (
     CACHE_WAYS,
@@ -68,8 +69,16 @@ def nest_features(mod: Any, hardware: Hardware) -> Columns:
 
 
 def describe_nests(mods: Sequence[Any], hardware: Hardware) -> Float32s:
-    """Describe several modules, float32 `n x k`: a column for each of :func:`nest_features`."""
-    rows = [list(nest_features(mod, hardware).values()) for mod in mods]
+    """Describe several modules, float32 `n x k`.
+
+    There is a column for each of :func:`nest_features`; for a GPU, those of
+    :func:`costlib.features.gpu_features.gpu_features` follow.
+    """
+    rows = []
+    for mod in mods:
+        columns = nest_features(mod, hardware)
+        further = gpu_features(mod, hardware) if hardware.kind == "cuda" else {}
+        rows.append([*columns.values(), *further.values()])
     return np.array(rows, "float32")
 
 

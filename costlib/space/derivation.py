@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from costlib.errors import quoted
+from costlib.space.kernels import why_not_launched
 from costlib.space.recomputed import start_where_computed
 from costlib.space.tensorised import keep_instructions_whole, rules_with_bf16
 from costlib.tvm_compat import ms, tvm
@@ -105,19 +106,35 @@ def derived(task: Task) -> Derivation:
 
 
 def postprocessed(context: Any, schedule: Any) -> Any | None:
-    """Postprocess a schedule; ``None`` if a postprocessor refuses it or fails on it."""
+    """Postprocess a schedule; ``None`` if it is refused, see :func:`refusal`."""
+    return schedule if refusal(context, schedule) is None else None
+
+
+def refusal(context: Any, schedule: Any) -> str | None:
+    """Postprocess a schedule, and say in a line why it is refused; ``None`` if it is not.
+
+    A postprocessor refuses it or fails on it, or it asks more of a GPU than that has.
+    """
     schedule.enter_postproc()
     try:
         for postprocessor in context.space_generator.postprocs:
-            if _name(postprocessor) == "RewriteParallelVectorizeUnroll":
+            name = _name(postprocessor)
+            if name == "RewriteParallelVectorizeUnroll":
                 keep_instructions_whole(schedule)
-            if _name(postprocessor) == "RewriteReductionBlock":
+            if name == "RewriteReductionBlock":
                 start_where_computed(schedule)
             if not postprocessor.apply(schedule):
-                return None
-    except Exception:  # Whatever TVM has against this program, others may do.
+                problem = _launch_problem(context, schedule) if name == "VerifyGPUCode" else None
+                return problem or f"{name} refuses it"
+        return _launch_problem(context, schedule)
+    except Exception as error:  # Whatever TVM has against this program, others may do.
+        return f"TVM's postprocessors fail on it ({_message(error)})"
+
+
+def _launch_problem(context: Any, schedule: Any) -> str | None:
+    if context.target.kind.name != "cuda":
         return None
-    return schedule
+    return why_not_launched(schedule.mod, context.target.attrs)
 
 
 @dataclass(frozen=True)
