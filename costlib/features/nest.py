@@ -19,8 +19,9 @@ LINE_CYCLES = (3.0, 10.0, 30.0)
 CACHE_WAYS = (8, 8, 16)
 """About how many lines of each cache share a set."""
 
-REGISTERS = 16
-"""Vector registers of an x86-64 core without AVX-512."""
+_REGISTERS = {"aarch64": 32}
+_OTHER_REGISTERS = 16
+"""Vector registers: NEON's, and those of an x86-64 core without AVX-512."""
 
 UNROLLED_ANYWAY = (16, 64)
 """Statements that the compiler may unroll without being asked."""
@@ -112,6 +113,11 @@ class LoopNest:
     def accesses(self) -> tuple[Access, ...]:
         """All of them, the store first."""
         return (self.store, *self.loads)
+
+
+def vector_registers(hardware: Hardware) -> int:
+    """Return how many vector registers a core has, or is taken to have."""
+    return _REGISTERS.get(hardware.family, _OTHER_REGISTERS)
 
 
 def cache_sizes(hardware: Hardware) -> list[int]:

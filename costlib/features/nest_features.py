@@ -22,7 +22,6 @@ from costlib.features.nest import (
     LINE_BYTES,
     LINE_CYCLES,
     PARALLEL,
-    REGISTERS,
     UNROLLED,
     UNROLLED_ANYWAY,
     VECTORIZED,
@@ -30,6 +29,7 @@ from costlib.features.nest import (
     LoopNest,
     cache_sizes,
     crowding,
+    vector_registers,
 )
 from costlib.hardware import Hardware
 
@@ -91,6 +91,7 @@ class _Nest:
         self._kinds: list[int] = nest.kinds.tolist()
         self._lanes = max(1, hardware.vector_bits // 32)
         self._cores = hardware.num_cores
+        self._known_registers = vector_registers(hardware)
         self._vector = self._vector_length()
         lines = np.sum([access.lines for access in nest.accesses], axis=0)
         self._touched = lines * LINE_BYTES
@@ -237,7 +238,7 @@ class _Nest:
         inside = float(math.prod(extents[place:]))
         operations = max(1.0, inside / min(self._vector, self._lanes))
         swept = self._swept(place)
-        spilled = max(0.0, registers + 2 - REGISTERS)
+        spilled = max(0.0, registers + 2 - self._known_registers)
         moved = loaded + 2 * registers / reduction + 2 * spilled
         cycles = max(operations * nest.work, moved) / 2 + 1
         cycles *= math.prod(extents[:place])
