@@ -73,7 +73,7 @@ def test_a_network_with_constants(spec: str, is_tuned: bool, tmp_path: Path) -> 
 PACKED = """
 @I.ir_module
 class Module:
-    @T.prim_func(s_tir=True)
+    @T.prim_func(s_tir=True, private=True)
     def packed(
         A: T.Buffer((16, 32), "int8"),
         B: T.Buffer((8, 8, 4, 4), "int8"),

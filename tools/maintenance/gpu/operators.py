@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from costlib.measure.config import CanaryJob
 from costlib.measure.gpu_state import gpu_state
 from costlib.search.config import SearchConfig
@@ -26,7 +28,10 @@ _CANARIES = 30
 
 
 def canaries(bench: Bench) -> dict[str, Any]:
-    """Time the canaries for a moment, and look at the clocks before and after."""
+    """Time the canaries for a moment, and look at the clocks before and after.
+
+    In a rehearsal they are this machine's own.
+    """
     before = gpu_state()
     with bench.measurer() as measurer:
         outcome = measurer.run_job(CanaryJob(samples=_CANARIES))
@@ -34,10 +39,15 @@ def canaries(bench: Bench) -> dict[str, Any]:
         raise RuntimeError(str(outcome.error))
     states = [state.model_dump() for state in (before, gpu_state()) if state is not None]
     return {
-        "compute_us": sorted(map(microseconds, outcome.timing.canary_compute)),
-        "memory_us": sorted(map(microseconds, outcome.timing.canary_memory)),
+        "compute_us": _spread(outcome.timing.canary_compute),
+        "memory_us": _spread(outcome.timing.canary_memory),
         "gpu": states,
     }
+
+
+def _spread(seconds: Sequence[float]) -> list[float | None]:
+    """Return the least, the median and the most."""
+    return [microseconds(float(np.quantile(seconds, share))) for share in (0, 0.5, 1)]
 
 
 def outputs(bench: Bench) -> dict[str, Any]:
