@@ -19,7 +19,8 @@ class Status(StrEnum):
 
     OK = "ok"
     INVALID = "invalid"
-    """The decisions do not give a program that passes TVM's postprocessors."""
+    """The decisions give no program that passes TVM's postprocessors, or one that the device
+    cannot launch or that would not be worth it: it was not run."""
     BUILD_ERROR = "build_error"
     BUILD_TIMEOUT = "build_timeout"
     RUN_ERROR = "run_error"

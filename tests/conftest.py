@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import rewritten  # noqa: F401 - Before anything that imports these suites.
 from filelock import FileLock
 from kept_server import KeptServer
 from known_examples import known_examples
@@ -23,8 +24,6 @@ from costlib.measure.config import MeasureConfig
 from costlib.space.design_space import DesignSpace
 from costlib.tvm_compat.api import module_to_json
 from costlib.workloads import Task, extract_tasks, load_network
-
-pytest.register_assert_rewrite("costlib.testing")
 
 OPERATORS = ("matmul 32 32 32", "matmul 64 32 16", "softmax 32 32")
 QUICK = MeasureConfig(repeats=1, repeat_secs=0.001, max_retakes=0)

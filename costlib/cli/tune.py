@@ -76,7 +76,7 @@ def tune(
     dim: Dim = None,
     dtype: Annotated[
         str | None,
-        typer.Option(help="Multiply in `bfloat16` or `float16`, with sums in float32."),
+        typer.Option(help="Multiply in `bfloat16`, `float16` or `tf32`, with sums in float32."),
     ] = None,
     against: Annotated[
         list[str] | None,
@@ -321,10 +321,10 @@ def _differences(network: NetworkResult | UntimedNetwork) -> list[tuple[str, str
 
 def _dtype(name: str | None) -> HalfFormat | None:
     match name:
-        case None | "bfloat16" | "float16":
+        case None | "bfloat16" | "float16" | "tf32":
             return name
         case _:
-            raise InputError(f"nothing is multiplied in '{name}'; choose bfloat16 or float16")
+            raise InputError(f"nothing is multiplied in '{name}'; choose bfloat16, float16 or tf32")
 
 
 def _rounding(error: float | None) -> list[tuple[str, str]]:

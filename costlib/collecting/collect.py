@@ -35,6 +35,7 @@ from costlib.measure.measurer import Measurer
 from costlib.schema import MEASUREMENTS, Origin
 from costlib.space.program import Program
 from costlib.tuning.interrupt import Interruptible
+from costlib.tuning.workplace import measurer_for
 from costlib.workloads.task import Task
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ def collect(
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
     devices = fleet.pool(hardware) if fleet else None
     reference = dataset.canary(hardware.hardware_id)
-    with Measurer(hardware, config, reference, devices) as measurer:
+    with measurer_for(hardware, config, reference, devices) as measurer:
         measurer.reference = (
             dataset.add_hardware(hardware, measurer.reference) or measurer.reference
         )

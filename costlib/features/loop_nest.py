@@ -12,12 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from costlib.arrays import Integers
-from costlib.features.nest import LINE_BYTES, PARALLEL, Access, LoopNest
+from costlib.features.nest import LANES, LINE_BYTES, PARALLEL, Access, LoopNest
 from costlib.tvm_compat import nodes
 from costlib.workloads.task import weight_arguments
 
@@ -47,13 +47,22 @@ def loop_nests(mod: Any) -> list[LoopNest]:
     return list(_walk(main.body, _Surroundings(weights=weights)))
 
 
+class _Loop(NamedTuple):
+    """A loop: its variable, iterations and kind, and the threads of a GPU that it is bound to."""
+
+    variable: Any
+    extent: int
+    kind: int
+    thread: str
+
+
 @dataclass(frozen=True)
 class _Surroundings:
     """What encloses a statement: weights, block, loops, what the axes stand for, unrolling."""
 
     weights: frozenset[Any] = frozenset()
     block: str = ""
-    loops: tuple[tuple[Any, int, int], ...] = ()
+    loops: tuple[_Loop, ...] = ()
     axes: Mapping[Any, Any] = field(default_factory=dict)
     unroll_steps: int = 0
 
@@ -65,7 +74,8 @@ def _walk(node: Any, around: _Surroundings) -> Iterator[LoopNest]:
         steps = around.unroll_steps
         if node.annotations:
             steps = int(node.annotations.get(_UNROLL, steps))
-        loops = (*around.loops, (node.loop_var, extent, kind))
+        thread = "" if node.thread_binding is None else str(node.thread_binding.thread_tag)
+        loops = (*around.loops, _Loop(node.loop_var, extent, kind, thread))
         yield from _walk(node.body, replace(around, loops=loops, unroll_steps=steps))
     elif isinstance(node, nodes.SeqStmt):
         for part in node.seq:
@@ -88,21 +98,22 @@ def _walk(node: Any, around: _Surroundings) -> Iterator[LoopNest]:
 
 
 def _nest(store: Any, around: _Surroundings) -> LoopNest:
-    loops = [loop for loop in around.loops if loop[1] > 1]
+    loops = [loop for loop in around.loops if loop.extent > 1]
     values = _Values(loops, around)
     expression = _Expression()
     expression.read(store.value)
     loads = [values.access(buffer, indices) for buffer, indices in expression.loads]
     return LoopNest(
         around.block,
-        np.array([extent for _, extent, _ in loops], "int64"),
-        np.array([kind for _, _, kind in loops], "int64"),
+        np.array([loop.extent for loop in loops], "int64"),
+        np.array([loop.kind for loop in loops], "int64"),
         around.unroll_steps,
         expression.arithmetic,
         expression.calls,
         expression.branches,
         values.access(store.buffer, store.indices),
         tuple(loads),
+        tuple(loop.thread for loop in loops),
     )
 
 
@@ -138,22 +149,27 @@ class _Values:
     """Evaluates indices with the loops standing at several points at once.
 
     The points are, for each depth, the last iteration of the loops from there inwards and the first
-    of the others (`l + 1` of them); then a step of one loop alone (`l`).
+    of the others (`l + 1` of them); then a step of one loop alone (`l`); on a GPU, each thread of
+    the first warp, all other loops standing at their first.
     """
 
-    def __init__(self, loops: Sequence[tuple[Any, int, int]], around: _Surroundings) -> None:
+    def __init__(self, loops: Sequence[_Loop], around: _Surroundings) -> None:
         count = len(loops)
         self._depths = count + 1
-        self._zero = np.zeros(2 * count + 1, "int64")
+        warp = _first_warp(loops)
+        self._lanes = 2 * count + 1
+        self._zero = np.zeros(self._lanes + (LANES if warp else 0), "int64")
         self._known: dict[Any, Integers] = {}
         self._iterations = np.ones(count + 1)
         for place in range(count - 1, -1, -1):
-            self._iterations[place] = self._iterations[place + 1] * loops[place][1]
-        for place, (variable, extent, _) in enumerate(loops):
+            self._iterations[place] = self._iterations[place + 1] * loops[place].extent
+        for place, loop in enumerate(loops):
             points = self._zero.copy()
-            points[: place + 1] = extent - 1
+            points[: place + 1] = loop.extent - 1
             points[self._depths + place] = 1
-            self._known[variable] = points
+            if loop.thread in warp:
+                points[self._lanes :] = warp[loop.thread]
+            self._known[loop.variable] = points
         self._axes = around.axes
         self._weights = around.weights
 
@@ -162,14 +178,14 @@ class _Values:
         bits = re.sub(r"\D", "", str(buffer.dtype))
         element_bytes = max(1, int(bits or 8) // 8)
         shape = [_constant(size) for size in buffer.shape]
-        steps = np.zeros((len(shape), len(self._zero) - self._depths), "int64")
+        steps = np.zeros((len(shape), self._lanes - self._depths), "int64")
         run = elements = np.ones(self._depths)
         contiguous = np.ones(self._depths, bool)
         rows = np.ones(self._depths)
         offset, unit = self._zero, 1
         for dimension in range(len(shape) - 1, -1, -1):
             size, values = shape[dimension], self._evaluate(indices[dimension])
-            steps[dimension] = values[self._depths :] - values[self._depths - 1]
+            steps[dimension] = values[self._depths : self._lanes] - values[self._depths - 1]
             offset = offset + unit * values
             unit *= size
             reach = np.abs(values[: self._depths] - values[self._depths - 1]) + 1
@@ -182,11 +198,13 @@ class _Values:
         return Access(
             np.minimum(elements, self._iterations),
             np.minimum(lines, self._iterations),
-            offset[self._depths :] - offset[self._depths - 1],
+            offset[self._depths : self._lanes] - offset[self._depths - 1],
             steps,
             tuple(shape),
             element_bytes,
             buffer in self._weights,
+            str(buffer.scope()),
+            offset[self._lanes :],
         )
 
     def _evaluate(self, node: Any) -> Integers:
@@ -205,6 +223,18 @@ class _Values:
         if isinstance(node, nodes.Cast):
             return self._evaluate(node.value)
         return self._zero
+
+
+def _first_warp(loops: Sequence[_Loop]) -> dict[str, Integers]:
+    """Return where each thread of a block's first warp stands in the loops bound to threads."""
+    places = np.arange(LANES)
+    found: dict[str, Integers] = {}
+    extents = {loop.thread: loop.extent for loop in loops}
+    for thread in ("threadIdx.x", "threadIdx.y", "threadIdx.z"):
+        if thread in extents:
+            found[thread] = places % extents[thread]
+            places = places // extents[thread]
+    return found
 
 
 def _constant(extent: Any) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -10,14 +10,18 @@ from costlib.arrays import Floats, Integers
 from costlib.hardware import Hardware
 
 LINE_BYTES = 64
+LANES = 32
+"""Threads of a GPU's warp."""
+
 LINE_CYCLES = (3.0, 10.0, 30.0)
 """About what it takes to fetch a line from beyond the first, second and third cache."""
 
 CACHE_WAYS = (8, 8, 16)
 """About how many lines of each cache share a set."""
 
-REGISTERS = 16
-"""Vector registers of an x86-64 core without AVX-512."""
+_REGISTERS = {"aarch64": 32}
+_OTHER_REGISTERS = 16
+"""Vector registers: NEON's, and those of an x86-64 core without AVX-512."""
 
 UNROLLED_ANYWAY = (16, 64)
 """Statements that the compiler may unroll without being asked."""
@@ -46,6 +50,11 @@ class Access:
         Of an element.
     packed
         Whether it is a constant weight, which is laid out in the order that it is read.
+    scope
+        Which memory it lies in, as TVM calls it: ``"global"``, ``"shared"``, ...
+    lanes
+        int64 :data:`LANES`: the element that each thread of a warp begins at, on a GPU; empty
+        elsewhere.
     """
 
     elements: Floats
@@ -55,6 +64,8 @@ class Access:
     shape: tuple[int, ...]
     element_bytes: int
     packed: bool
+    scope: str = "global"
+    lanes: Integers = field(default_factory=lambda: np.empty(0, "int64"))
 
 
 @dataclass(frozen=True)
@@ -67,6 +78,8 @@ class LoopNest:
         What the program calls the statement.
     extents, kinds
         int64 `l`: iterations, and how they run.
+    threads
+        What each loop is bound to on a GPU, such as ``"threadIdx.x"``; ``""`` for none.
     unroll_steps
         Up to how many statements the code generator is asked to unroll.
     arithmetic, calls, branches
@@ -84,6 +97,7 @@ class LoopNest:
     branches: int
     store: Access
     loads: tuple[Access, ...]
+    threads: tuple[str, ...] = ()
 
     @property
     def accumulates(self) -> bool:
@@ -99,6 +113,11 @@ class LoopNest:
     def accesses(self) -> tuple[Access, ...]:
         """All of them, the store first."""
         return (self.store, *self.loads)
+
+
+def vector_registers(hardware: Hardware) -> int:
+    """Return how many vector registers a core has, or is taken to have."""
+    return _REGISTERS.get(hardware.family, _OTHER_REGISTERS)
 
 
 def cache_sizes(hardware: Hardware) -> list[int]:

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from costlib.arrays import Float32s
+from costlib.features.gpu_features import gpu_features
 from costlib.features.loop_nest import loop_nests
 from costlib.features.nest import (
     CACHE_WAYS,
     LINE_BYTES,
     LINE_CYCLES,
     PARALLEL,
-    REGISTERS,
     UNROLLED,
     UNROLLED_ANYWAY,
     VECTORIZED,
@@ -29,6 +29,7 @@ from costlib.features.nest import (
     LoopNest,
     cache_sizes,
     crowding,
+    vector_registers,
 )
 from costlib.hardware import Hardware
 
@@ -68,8 +69,16 @@ def nest_features(mod: Any, hardware: Hardware) -> Columns:
 
 
 def describe_nests(mods: Sequence[Any], hardware: Hardware) -> Float32s:
-    """Describe several modules, float32 `n x k`: a column for each of :func:`nest_features`."""
-    rows = [list(nest_features(mod, hardware).values()) for mod in mods]
+    """Describe several modules, float32 `n x k`.
+
+    There is a column for each of :func:`nest_features`; for a GPU, those of
+    :func:`costlib.features.gpu_features.gpu_features` follow.
+    """
+    rows = []
+    for mod in mods:
+        columns = nest_features(mod, hardware)
+        further = gpu_features(mod, hardware) if hardware.kind == "cuda" else {}
+        rows.append([*columns.values(), *further.values()])
     return np.array(rows, "float32")
 
 
@@ -82,6 +91,7 @@ class _Nest:
         self._kinds: list[int] = nest.kinds.tolist()
         self._lanes = max(1, hardware.vector_bits // 32)
         self._cores = hardware.num_cores
+        self._known_registers = vector_registers(hardware)
         self._vector = self._vector_length()
         lines = np.sum([access.lines for access in nest.accesses], axis=0)
         self._touched = lines * LINE_BYTES
@@ -228,7 +238,7 @@ class _Nest:
         inside = float(math.prod(extents[place:]))
         operations = max(1.0, inside / min(self._vector, self._lanes))
         swept = self._swept(place)
-        spilled = max(0.0, registers + 2 - REGISTERS)
+        spilled = max(0.0, registers + 2 - self._known_registers)
         moved = loaded + 2 * registers / reduction + 2 * spilled
         cycles = max(operations * nest.work, moved) / 2 + 1
         cycles *= math.prod(extents[:place])

@@ -75,13 +75,20 @@ class ScheduleEncoder:
             ]
         ).astype("float32")
 
+    @property
+    def context_features(self) -> int:
+        """:data:`CONTEXT_FEATURES`, and what else is told of a GPU's programs."""
+        further = 0 if self.nest is None else self.nest.width - len(NEST_COLUMNS)
+        return CONTEXT_FEATURES + further
+
     def context(self, decisions: Mapping[int, Any], count: int) -> Float32s:
-        """Return float32 `n x` :data:`CONTEXT_FEATURES`.
+        """Return float32 `n x` :attr:`context_features`.
 
         It takes what :meth:`costlib.features.tiled_nest.TiledNest.describe` does.
         """
-        nests = np.zeros((count, len(NEST_COLUMNS)), "float32")
-        if self.nest is not None:
+        if self.nest is None:
+            nests = np.zeros((count, len(NEST_COLUMNS)), "float32")
+        else:
             nests = self.nest.describe(decisions, count)
         return np.hstack([np.tile(self._sketch, (count, 1)), nests])
 
@@ -114,9 +121,10 @@ def schedule_batch(
     follows it.
     """
     tokens: list[Float32s] = [np.empty((0, TOKEN_FEATURES), "float32")] * len(sketch_ids)
-    contexts = np.zeros((len(sketch_ids), len(context) + CONTEXT_FEATURES), "float32")
-    contexts[:, : len(context)] = context
     names = np.asarray(sketch_ids)
+    width = max((encoders[str(name)].context_features for name in names), default=CONTEXT_FEATURES)
+    contexts = np.zeros((len(sketch_ids), len(context) + width), "float32")
+    contexts[:, : len(context)] = context
     for sketch_id in np.unique(names):
         rows = np.flatnonzero(names == sketch_id)
         encoder = encoders[str(sketch_id)]

@@ -18,7 +18,7 @@ from costlib.arrays import Float32s, Integers
 from costlib.data.dataset import Dataset
 from costlib.data.parts import PART_PATTERN, read_part, write_part
 from costlib.errors import DatasetError
-from costlib.features.version import FEATURE_VERSION
+from costlib.features.version import feature_version
 
 SCHEMA = pa.schema(
     [
@@ -45,7 +45,9 @@ class FeatureStore:
     """The features of a dataset's programs, of one of its hardwares, that are there now."""
 
     def __init__(self, dataset: Dataset, hardware_id: str) -> None:
-        self.folder = dataset.path / "features" / FEATURE_VERSION / f"hardware={hardware_id}"
+        known = dataset.hardware().get(hardware_id)
+        version = feature_version("cpu" if known is None else known.kind)
+        self.folder = dataset.path / "features" / version / f"hardware={hardware_id}"
 
     def known(self, workload_id: str) -> pl.DataFrame:
         """Return ``program_id`` and ``num_stores`` of a task's programs, each once."""

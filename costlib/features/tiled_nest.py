@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from costlib.arrays import Float32s, Integers
+from costlib.features import tiled_kernels
 from costlib.features.nest import LoopNest
+from costlib.features.tiled_kernels import TiledKernels
 from costlib.features.tiled_programs import COLUMNS, TiledPrograms
 from costlib.features.tiling import CHOICE, Tiling, read_tiling
 from costlib.hardware import Hardware
@@ -38,15 +40,24 @@ class TiledNest:
             tiling = read_tiling(instructions)
             if tiling is not None and tiling.block in nests:
                 self._tiled = (tiling, nests[tiling.block])
+        self._kernels = (
+            TiledKernels(instructions, self._tiled, hardware) if hardware.kind == "cuda" else None
+        )
+
+    @property
+    def width(self) -> int:
+        """How many columns :meth:`describe` has: those of a GPU's kernels are there for a GPU."""
+        return len(COLUMNS) + (0 if self._kernels is None else len(tiled_kernels.COLUMNS))
 
     @property
     def needed(self) -> frozenset[int]:
         """The instructions whose decisions :meth:`describe` looks at."""
+        of_kernels = frozenset() if self._kernels is None else self._kernels.needed
         if self._tiled is None:
-            return frozenset()
+            return of_kernels
         tiling, _ = self._tiled
         looked_at = (*tiling.tiles, tiling.unroll, tiling.parallel)
-        return frozenset(index for index in looked_at if index is not None)
+        return of_kernels | {index for index in looked_at if index is not None}
 
     def describe(self, decisions: Mapping[int, Any], count: int) -> Float32s:
         """Describe `n` programs, of which there are ``count``.
@@ -60,8 +71,15 @@ class TiledNest:
         Returns
         -------
         ndarray
-            float32 `n x` :data:`COLUMNS`; zeros if the sketch tiles no block that is known.
+            float32 `n x` :attr:`width`; :data:`COLUMNS`, zeros if the sketch tiles no block that
+            is known, then those of :mod:`costlib.features.tiled_kernels`.
         """
+        nest = self._describe_nest(decisions, count)
+        if self._kernels is None:
+            return nest
+        return np.hstack([nest, self._kernels.describe(decisions, count)])
+
+    def _describe_nest(self, decisions: Mapping[int, Any], count: int) -> Float32s:
         nothing = np.zeros((count, len(COLUMNS)), "float32")
         if self._tiled is None or not count:
             return nothing

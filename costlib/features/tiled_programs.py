@@ -13,12 +13,12 @@ from costlib.features.nest import (
     CACHE_WAYS,
     LINE_BYTES,
     LINE_CYCLES,
-    REGISTERS,
     UNROLLED_ANYWAY,
     Access,
     LoopNest,
     cache_sizes,
     crowding,
+    vector_registers,
 )
 from costlib.features.tiling import Tiling
 from costlib.hardware import Hardware
@@ -152,6 +152,7 @@ class TiledPrograms:
             innermost=self._innermost,
             vector=self._vector,
             lanes=self._lanes,
+            known_registers=vector_registers(self._hardware),
             strides=strides,
             registers=registers,
             loaded=loaded,
@@ -184,7 +185,7 @@ class TiledPrograms:
             1.0, self._iterations[:, tile] / np.minimum(self._vector, self._lanes)
         )
         held = registers[:, tile]
-        spilled = np.maximum(0.0, held + 2 - REGISTERS)
+        spilled = np.maximum(0.0, held + 2 - vector_registers(self._hardware))
         moved = loaded[:, tile] + 2 * held / reduction + 2 * spilled
         runs = self._iterations[:, 0] / self._iterations[:, tile]
         computing = (np.maximum(operations * self._nest.work, moved) / 2 + 1) * runs

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from costlib.arrays import Bools, Floats, Integers
-from costlib.features.nest import REGISTERS
 
 COLUMNS = ("swept", "registers", "moved_per_operation", "reduction", "cycles")
 
@@ -32,6 +31,8 @@ class TiledLoops:
         float64 `n`: how many elements an instruction of that loop works on.
     lanes
         How many fit into a vector register.
+    known_registers
+        How many of those there are.
     strides
         float64 `accesses x n x l`: how far a step of a loop moves, the store first.
     registers, loaded
@@ -44,6 +45,7 @@ class TiledLoops:
     innermost: Integers
     vector: Floats
     lanes: int
+    known_registers: int
     strides: Floats
     registers: Floats
     loaded: Floats
@@ -73,7 +75,7 @@ class TiledLoops:
         reduction = self._reduction(outside)
         operations = np.maximum(1.0, inside / np.minimum(self.vector, self.lanes))
         registers, loaded = self.registers[rows, place], self.loaded[rows, place]
-        spilled = np.maximum(0.0, registers + 2 - REGISTERS)
+        spilled = np.maximum(0.0, registers + 2 - self.known_registers)
         moved = loaded + 2 * registers / reduction + 2 * spilled
         cycles = (np.maximum(operations * work, moved) / 2 + 1) * runs
         outer = self.extents[rows, np.maximum(place - 1, 0)]

@@ -19,7 +19,7 @@ from typing import Any
 import costlib
 from costlib.canary_times import CanaryTimes
 from costlib.errors import BundleError, CostlibError, InputError
-from costlib.features.version import FEATURE_VERSION, LANGUAGE_VERSION
+from costlib.features.version import LANGUAGE_VERSION, feature_version
 from costlib.files import replacing_folder, restore_folder, storage_errors
 from costlib.generator.model import Generator
 from costlib.hardware import Hardware
@@ -30,6 +30,7 @@ from costlib.hub.manifest import (
     HardwareEntry,
     Manifest,
     TrainedOn,
+    kind_of,
     read_manifest,
     sha256_of,
 )
@@ -245,7 +246,7 @@ def save_bundle(
             format_version=FORMAT_VERSION,
             name=out.name,
             costlib_version=costlib.__version__,
-            feature_version=FEATURE_VERSION,
+            feature_version=feature_version(kind_of(hardware)),
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             command=command,
             model_kind=model.kind,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 
 from costlib.canary_times import CanaryTimes
 from costlib.errors import BundleError
-from costlib.features.version import FEATURE_VERSION
+from costlib.features.version import feature_version
 from costlib.frozen import FrozenStrict
 from costlib.hardware import Hardware
 
@@ -46,6 +47,11 @@ class HardwareEntry(FrozenStrict):
 
     hardware: Hardware
     canary: CanaryTimes | None
+
+
+def kind_of(hardware: Sequence[HardwareEntry]) -> str:
+    """Return the kind that all hardware of a bundle is of; CPUs if there is none."""
+    return next((entry.hardware.kind for entry in hardware), "cpu")
 
 
 class Manifest(FrozenStrict):
@@ -120,10 +126,11 @@ def parse_manifest(text: bytes, where: Path | str) -> Manifest:
         problem = error.errors()[0]
         place = ".".join(map(str, problem["loc"]))
         raise BundleError(f"{file} is damaged: {place}: {problem['msg']}") from None
-    if manifest.feature_version != FEATURE_VERSION:
+    computed = feature_version(kind_of(manifest.hardware))
+    if manifest.feature_version != computed:
         raise BundleError(
             f"{where} was trained on features '{manifest.feature_version}', this costlib "
-            f"computes '{FEATURE_VERSION}'; train it again"
+            f"computes '{computed}'; train it again"
         )
     for name in manifest.files:
         relative = PurePosixPath(name)

@@ -9,6 +9,7 @@ from pydantic import Field
 from costlib.canary_times import CanaryTimes
 from costlib.frozen import FrozenStrict
 from costlib.measure.correction import corrected_latency
+from costlib.tvm_compat.cubin import CompiledKernel
 
 Arguments = tuple[tuple[str, tuple[int, ...]], ...]
 """(dtype, shape) of each argument, results last."""
@@ -200,6 +201,8 @@ class Outcome(FrozenStrict):
         Wall-clock seconds that the job took.
     timing
         What a successful :class:`RunJob` measured.
+    kernels
+        What the kernels of a successful :class:`BuildJob` for a GPU take of it.
     """
 
     error: str | None = None
@@ -207,3 +210,4 @@ class Outcome(FrozenStrict):
     timed_out: bool = False
     elapsed_secs: float = 0.0
     timing: Timing | None = None
+    kernels: tuple[CompiledKernel, ...] = ()

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+import os
+
 from costlib.errors import MeasureError, TargetError
 from costlib.hardware import Hardware
 from costlib.measure.config import MeasureConfig
+from costlib.measure.gpu_state import others_on_gpu
 from costlib.tvm_compat.link import is_foreign
+
+_log = logging.getLogger(__name__)
 
 
 def check_device(hardware: Hardware, config: MeasureConfig) -> None:
@@ -32,3 +38,5 @@ def check_device(hardware: Hardware, config: MeasureConfig) -> None:
         )
     if config.flush_cache:
         raise MeasureError("flush_cache empties CPU caches; leave it off on a GPU")
+    if (others := others_on_gpu([os.getpid()])) is not None:
+        _log.warning("%s", others)

@@ -26,6 +26,7 @@ from costlib.measure.config import (
     CanaryJob,
     CheckJob,
     NetworkJob,
+    Outcome,
     RunJob,
     Timing,
     TraceJob,
@@ -59,15 +60,18 @@ _LONG_SECS = 0.05
 """A call that takes so long is hardly longer for being the first."""
 
 
-def build(job: BuildJob, target: Any) -> None:
+def build(job: BuildJob, target: Any) -> Outcome:
     """Compile the module, to a temporary name first: a killed build leaves no half library."""
     path = Path(job.path)
     partial = path.with_suffix(".partial.so")
     mod = module_from_json(job.mod_json)
     if job.target is not None:
         target = make_target(job.target)
-    build_library(mod, target, partial, keep_layout=job.keep_layout, leave_source=job.leave_source)
+    kernels = build_library(
+        mod, target, partial, keep_layout=job.keep_layout, leave_source=job.leave_source
+    )
     partial.rename(path)
+    return Outcome(kernels=kernels)
 
 
 def run(job: RunJob, canary: Canary) -> Timing:

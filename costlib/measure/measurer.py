@@ -29,8 +29,10 @@ from costlib.measure.config import (
 )
 from costlib.measure.device_here import check_device
 from costlib.measure.known_good import believable, confirmed
+from costlib.measure.launch import why_not_run
 from costlib.measure.measurement import DOUBTFUL, Candidate, Measurement
 from costlib.schema import Status
+from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
 from costlib.tvm_compat.api import argument_shapes, entry_argument_shapes, module_to_json
 from costlib.workloads.task import Task
@@ -257,11 +259,15 @@ class Measurer(AbstractContextManager["Measurer"]):
         program = candidate.program
         cache = task.cache
         if candidate.schedule is None or job is None or build is None:
-            error = "does not pass the postprocessors"
-            return Measurement(program, Status.INVALID, error=error, cache=cache)
+            why = DesignSpace(task).refusal(program) or "does not pass the postprocessors"
+            return Measurement(program, Status.INVALID, error=why, cache=cache)
         if build.error is not None:
             status = Status.BUILD_TIMEOUT if build.timed_out else Status.BUILD_ERROR
             return Measurement(program, status, error=build.error, cache=cache)
+        if (why := why_not_run(build.kernels, self.hardware.target)) is not None:
+            Path(job.path).unlink()
+            secs = build.elapsed_secs
+            return Measurement(program, Status.INVALID, build_secs=secs, error=why, cache=cache)
         arguments = entry_argument_shapes(candidate.schedule.mod)
         run, latency_s = self.run_program(task, program, Path(job.path), arguments, best_s)
         Path(job.path).unlink()

@@ -60,7 +60,7 @@ class _Child:
     """A forked child at work on one job."""
 
     def __init__(
-        self, index: int, job: Job, work: Callable[[Job], Timing | None], memory_bytes: int | None
+        self, index: int, job: Job, work: Callable[[Job], Outcome], memory_bytes: int | None
     ) -> None:
         self.index = index
         self.job = job
@@ -108,7 +108,7 @@ class _Child:
 
 
 def _run_in_child(
-    job: Job, work: Callable[[Job], Timing | None], memory_bytes: int | None, write_end: int
+    job: Job, work: Callable[[Job], Outcome], memory_bytes: int | None, write_end: int
 ) -> None:
     """Do the work and leave; never returns to the server's loop."""
     limit = None
@@ -118,7 +118,7 @@ def _run_in_child(
         if memory_bytes is not None:
             limit = MemoryLimit.of_child(memory_bytes)
             limit.impose()
-        outcome = Outcome(timing=work(job))
+        outcome = work(job)
     except BaseException as error:
         outcome = _failure(error, memory_bytes, limit)
     try:
@@ -252,15 +252,17 @@ class _Server:
     def _reply(self, index: int, outcome: Outcome) -> None:
         self.connection.send_bytes(json.dumps([index, outcome.model_dump()]).encode())
 
-    def _work(self, job: Job) -> Timing | None:
+    def _work(self, job: Job) -> Outcome:
         """Do a job; called in the child, the only place where a GPU is ever initialised."""
         if isinstance(job, BuildJob):
-            jobs.build(job, self.target)
-            return None
+            return jobs.build(job, self.target)
         if isinstance(job, CheckJob):
             jobs.check(job, self.canary.device)
-            return None
+            return Outcome()
         self.canary.start_device()
+        return Outcome(timing=self._timed(job))
+
+    def _timed(self, job: RunJob | NetworkJob | TraceJob | CanaryJob) -> Timing:
         if isinstance(job, CanaryJob):
             return jobs.sample_canary(job, self.canary)
         if isinstance(job, NetworkJob):

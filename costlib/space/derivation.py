@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from costlib.errors import quoted
+from costlib.space.kernels import why_not_launched
 from costlib.space.recomputed import start_where_computed
-from costlib.space.tensorised import keep_instructions_whole, rules_with_bf16
+from costlib.space.tensorised import instructions_of, keep_instructions_whole, rules_with
 from costlib.tvm_compat import ms, tvm
 from costlib.tvm_compat.api import trace_from_json, trace_to_json
 from costlib.tvm_compat.quiet import stderr_silenced
@@ -63,13 +64,13 @@ class Rules:
     def context(self, task: Task, num_threads: int = 1) -> Any:
         """Return the ``TuneContext`` of a task."""
         context = _context(task, "post-order-apply", num_threads)
-        multiplies_bf16 = any(dtype == "bfloat16" for dtype, _ in task.arguments)
-        if self.change is None and not multiplies_bf16:
+        multiplied = instructions_of(task)
+        if self.change is None and multiplied is None:
             return context
         space = context.space_generator
         rules, postprocessors = list(space.sch_rules), list(space.postprocs)
-        if multiplies_bf16:
-            rules = rules_with_bf16(rules, task.target)
+        if multiplied is not None:
+            rules = rules_with(multiplied, rules, task.target)
         if self.change is not None:
             rules, postprocessors = self.change(rules, postprocessors)
         changed = ms.space_generator.PostOrderApply(
@@ -105,19 +106,35 @@ def derived(task: Task) -> Derivation:
 
 
 def postprocessed(context: Any, schedule: Any) -> Any | None:
-    """Postprocess a schedule; ``None`` if a postprocessor refuses it or fails on it."""
+    """Postprocess a schedule; ``None`` if it is refused, see :func:`refusal`."""
+    return schedule if refusal(context, schedule) is None else None
+
+
+def refusal(context: Any, schedule: Any) -> str | None:
+    """Postprocess a schedule, and say in a line why it is refused; ``None`` if it is not.
+
+    A postprocessor refuses it or fails on it, or it asks more of a GPU than that has.
+    """
     schedule.enter_postproc()
     try:
         for postprocessor in context.space_generator.postprocs:
-            if _name(postprocessor) == "RewriteParallelVectorizeUnroll":
+            name = _name(postprocessor)
+            if name == "RewriteParallelVectorizeUnroll":
                 keep_instructions_whole(schedule)
-            if _name(postprocessor) == "RewriteReductionBlock":
+            if name == "RewriteReductionBlock":
                 start_where_computed(schedule)
             if not postprocessor.apply(schedule):
-                return None
-    except Exception:  # Whatever TVM has against this program, others may do.
+                problem = _launch_problem(context, schedule) if name == "VerifyGPUCode" else None
+                return problem or f"{name} refuses it"
+        return _launch_problem(context, schedule)
+    except Exception as error:  # Whatever TVM has against this program, others may do.
+        return f"TVM's postprocessors fail on it ({_message(error)})"
+
+
+def _launch_problem(context: Any, schedule: Any) -> str | None:
+    if context.target.kind.name != "cuda":
         return None
-    return schedule
+    return why_not_launched(schedule.mod, context.target.attrs)
 
 
 @dataclass(frozen=True)

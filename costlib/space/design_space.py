@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from costlib.errors import quoted
 from costlib.identity import content_id
-from costlib.space.derivation import Derivation, derived, postprocessed
+from costlib.space.derivation import Derivation, derived, postprocessed, refusal
 from costlib.space.program import Program, Sketch, fill_sketch, split_trace
 from costlib.tvm_compat import tvm
 from costlib.tvm_compat.api import mutate_trace, mutators, trace_from_json, trace_to_json
@@ -136,15 +137,23 @@ class DesignSpace:
             The ``tvm.s_tir.Schedule``, or ``None`` if the program does not apply to this
             task or does not pass the postprocessors.
         """
-        sketch = sketch or self._by_id.get(program.sketch_id)
+        return self._replayed(program, sketch or self._by_id.get(program.sketch_id))[0]
+
+    def refusal(self, program: Program) -> str | None:
+        """Say in a line why :meth:`lower` refuses a program; ``None`` if it does not."""
+        return self._replayed(program, self._by_id.get(program.sketch_id))[1]
+
+    def _replayed(self, program: Program, sketch: Sketch | None) -> tuple[Any | None, str | None]:
+        """Return a program's schedule, or why there is none."""
         if sketch is None:
-            return None
+            return None, "its sketch is none of this task's"
         schedule = self._untouched.copy()
         try:
             trace_from_json(*fill_sketch(sketch, program.decisions), schedule)
-        except Exception:
-            return None
-        return schedule if sketch.is_final else self._postprocessed(schedule)
+        except Exception as error:
+            return None, f"its decisions do not apply to this task ({quoted(error)})"
+        why = None if sketch.is_final else refusal(self.context, schedule)
+        return (schedule if why is None else None), why
 
     def lower_all(self, programs: Sequence[Program]) -> list[Any | None]:
         """Replay programs, several at once; each as :meth:`lower` does."""

@@ -1,7 +1,8 @@
 """Sketches whose innermost loops are an instruction of the processor, and what TVM needs for them.
 
-TVM has rules for products of 8 bits; that for bfloat16 is ours. They fit tasks whose weights are
-packed for the instruction, see :mod:`costlib.workloads.packed_products`.
+TVM has rules for products of 8 bits, and on a GPU of float16; those for bfloat16 and TF32 are ours.
+On a CPU they fit tasks whose weights are packed for the instruction, see
+:mod:`costlib.workloads.packed_products`.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from costlib.processor import has_instructions
-from costlib.tvm_compat import ms, nodes, tirx
+from costlib.tvm_compat import ms, nodes, tirx, wmma
 from costlib.tvm_compat.intrinsics import BF16
+from costlib.workloads.half_precision import TF32, has_tf32
+from costlib.workloads.task import Task
 
 _INTRINSIC = "meta_schedule.auto_tensorize"
 """The annotation of a block that is to become an instruction."""
@@ -20,9 +23,21 @@ _MAKES_BLOCKS = "Blockize"
 """The step without which there is none."""
 
 
-def rules_with_bf16(rules: list[Any], target: dict[str, Any]) -> list[Any]:
-    """Add a rule for products of bfloat16 to a target's schedule rules, if it has AVX512-BF16."""
-    if not has_instructions(target, "avx512bf16"):
+def instructions_of(task: Task) -> str | None:
+    """Return what is multiplied by instructions that TVM has no rule for; ``None`` if nothing."""
+    if any(dtype == "bfloat16" for dtype, _ in task.arguments):
+        return "bfloat16"
+    if has_tf32(task.target) and TF32 in (task.mod["main"].attrs or {}):
+        return "float32"
+    return None
+
+
+def rules_with(dtype: str, rules: list[Any], target: dict[str, Any]) -> list[Any]:
+    """Add a rule for products of a type to a target's schedule rules, if it has instructions."""
+    if has_tf32(target):
+        groups = [wmma.group(dtype, transposed=either) for either in (False, True)]
+        return [_on_tensor_cores(groups), *rules]
+    if dtype != "bfloat16" or not has_instructions(target, "avx512bf16"):
         return rules
     place = [type(rule).__name__ for rule in rules].index("MultiLevelTiling")
     rule = ms.schedule_rule.MultiLevelTilingWithIntrin(
@@ -35,6 +50,21 @@ def rules_with_bf16(rules: list[Any], target: dict[str, Any]) -> list[Any]:
         reuse_write=ms.schedule_rule.ReuseType(req="may", levels=[1, 2], scope="global"),
     )
     return [*rules[:place], rule, *rules[place:]]
+
+
+def _on_tensor_cores(groups: list[dict[str, str]]) -> Any:
+    """Tile a product as TVM's own rules for tensor cores do."""
+    reuse = ms.schedule_rule.ReuseType
+    return ms.schedule_rule.MultiLevelTilingTensorCore(
+        intrin_groups=groups,
+        structure="SSSRRSRS",
+        tile_binds=["blockIdx.y", "blockIdx.x", "threadIdx.y"],
+        max_innermost_factor=4,
+        vector_load_lens=[1, 2, 4, 8],  # TVM writes no code for an odd number of bfloat16.
+        reuse_read=reuse(req="must", levels=[4], scope=wmma.SHARED),
+        reuse_write=reuse(req="must", levels=[2], scope=wmma.SHARED),
+        use_software_pipeline=False,
+    )
 
 
 def keep_instructions_whole(schedule: Any) -> None:

@@ -17,8 +17,10 @@ import numpy as np
 
 from costlib.arrays import Integers
 from costlib.errors import InputError
+from costlib.space.bindings import read_bindings
 from costlib.space.design_space import DesignSpace, tile_direction
 from costlib.space.factors import Tilings, tilings
+from costlib.space.gpu_niches import gpu_niches
 from costlib.space.program import Program, Sketch
 
 _EXAMPLES = 48
@@ -59,6 +61,7 @@ class DecisionVectors:
             raise InputError(f"sketch {sketch.sketch_id} has no example program to learn from")
         self.sketch = sketch
         self._workload_id = examples[0].workload_id
+        self._bindings = read_bindings(sketch.instructions)
         self.positions = [index for index, _ in examples[0].decisions]
         self.directions = [_direction(sketch.instructions, i) for i in self.positions]
         known = [
@@ -139,7 +142,10 @@ class DecisionVectors:
         the compiler vectorises a loop further out), how much is unrolled, and whether a
         reduction's innermost tile is one iteration, a few that unroll or more: whether sums stay in
         registers. From one kind to another that is faster there is often no way by small steps.
+        Those of a GPU are :func:`costlib.space.gpu_niches.gpu_niches`.
         """
+        if self._bindings.binds_any:
+            return gpu_niches(self._bindings, self._decided(vectors), len(vectors))
         numbers = np.zeros(len(vectors), "int64")
         inner = np.ones(len(vectors), "int64")
         for place, (name, tiling) in enumerate(zip(self.directions, self._tilings, strict=True)):
@@ -151,6 +157,18 @@ class DecisionVectors:
             elif name == "tile_reduction":
                 inner *= tiling.factors[vectors[:, place], -1]
         return (1 + len(_INNER_STEPS)) * numbers + np.digitize(inner, _INNER_STEPS)
+
+    def _decided(self, vectors: Integers) -> dict[int, Integers]:
+        """Return by instruction the tile sizes, and the numbers of categories, of programs."""
+        found = {}
+        for place, index in enumerate(self.positions):
+            tiling, choices = self._tilings[place], vectors[:, place]
+            kind, _, attributes, _ = self.sketch.instructions[index]
+            if tiling is not None:
+                found[index] = tiling.factors[choices]
+            elif kind == "SampleCategorical":
+                found[index] = np.array(attributes[0], "int64")[choices]
+        return found
 
     def _step(self, place: int, choices: Integers, rng: np.random.Generator) -> Integers:
         tiling = self._tilings[place]

@@ -206,21 +206,33 @@ def chosen_hardware(dataset: Dataset, chosen: Chosen) -> dict[str, Hardware]:
     UnknownNameError
         The dataset has no such hardware.
     DatasetError
-        None is named, and all are simulated.
+        None is named, and all are simulated; or they are CPUs and GPUs, which no model learns
+        together: their programs are described by other numbers.
     """
     known = dataset.hardware()
     for hardware_id in chosen or ():
         if hardware_id not in known:
             raise UnknownNameError("hardware", hardware_id, known)
     if chosen is not None:
-        return {i: h for i, h in known.items() if i in chosen}
+        return _of_one_kind(dataset, {i: h for i, h in known.items() if i in chosen})
     real = {i: h for i, h in known.items() if not h.is_simulated}
     if known and not real:
         raise DatasetError(
             f"{dataset.path} holds made-up latencies of {min(known)} alone; measure on a real "
             "device, or name that hardware if this is what you want"
         )
-    return real
+    return _of_one_kind(dataset, real)
+
+
+def _of_one_kind(dataset: Dataset, chosen: dict[str, Hardware]) -> dict[str, Hardware]:
+    kinds = {hardware.kind: hardware_id for hardware_id, hardware in chosen.items()}
+    if len(kinds) > 1:
+        names = " and ".join(sorted(kinds.values()))
+        raise DatasetError(
+            f"{dataset.path} holds programs of CPUs and of GPUs, which no model learns together; "
+            f"name hardware of one kind, such as {names}"
+        )
+    return chosen
 
 
 def among(rows: pl.LazyFrame, column: str, chosen: Chosen) -> pl.LazyFrame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,15 +14,19 @@ from costlib.arrays import save_arrays
 from costlib.errors import MeasureError
 from costlib.frozen import Frozen
 from costlib.measure.config import NetworkJob
+from costlib.measure.gpu_state import GpuState, gpu_state, moved
 from costlib.measure.measurer import Measurer
 from costlib.scratch import ScratchFolder
 from costlib.tuning.engines.catalogue import ENGINES, PYTORCH
+from costlib.tuning.engines.loading import Setting
 from costlib.tuning.originals import Original
 from costlib.tuning.rivals import Rival, Rivals
 from costlib.tuning.turns import Contestant, take_turns
 from costlib.tvm_compat.direct_calls import MAIN
 from costlib.workloads import Network
 from costlib.workloads.agreement import OutputAgreement, largest_of
+
+_log = logging.getLogger(__name__)
 
 _FIRST_TURNS, _MOST_TURNS = 4, 9
 
@@ -55,7 +61,7 @@ class Comparison(Frozen):
     ----------
     latency_before_s, latency_after_s, pytorch_latency_s
         Seconds of one call, untuned, tuned, and PyTorch's on the same inputs (``None`` for a
-        network that did not come from PyTorch, or runs on another machine or a GPU): each turn's
+        network that did not come from PyTorch, or runs on another machine): each turn's
         fastest call, medians over the turns that were disturbed least.
     engines
         The same of the engines that were asked for.
@@ -70,6 +76,8 @@ class Comparison(Frozen):
         The tuned network's outputs beside the original's.
     max_abs_error, max_abs_output
         Their largest difference, and the original's largest element.
+    gpu
+        What the GPU was like before and after, if it is one.
     rounding_error
         Of a network that is rounded to fewer bits, the largest difference from its original that
         comes of it; the other differences are from the network so rounded.
@@ -86,6 +94,7 @@ class Comparison(Frozen):
     max_abs_error: float
     max_abs_output: float
     rounding_error: float | None = None
+    gpu: tuple[GpuState, ...] = ()
 
 
 def compare(
@@ -111,7 +120,7 @@ def compare(
     original, tuned
         Its original with the untuned library, and the tuned library.
     measurer
-        Runs them; what is not ours runs on this machine's CPU alone, so beside a network there.
+        Runs them; what is not ours runs on this machine alone, so beside a network there.
     outputs, tuned_s
         How the tuned network's outputs agree with the original's, and what each call took then: of
         a slow network, those count.
@@ -127,10 +136,11 @@ def compare(
     MeasureError
         A library crashed or took too long.
     """
-    is_here = measurer.devices is None and measurer.hardware.kind == "cpu"
-    threads = measurer.hardware.num_cores if is_here else None
+    setting = _setting(network, measurer)
+    is_on_gpu = setting is not None and setting.device != "cpu"
+    before_state = gpu_state() if is_on_gpu else None
     engines = [ENGINES[name] for name in against]
-    with ScratchFolder() as folder, Rivals(network, original, threads, engines, report) as rivals:
+    with ScratchFolder() as folder, Rivals(network, original, setting, engines, report) as rivals:
         file = folder / "inputs"
         save_arrays(file, [*original.inputs, *network.state])
         before = Contestant(
@@ -143,6 +153,9 @@ def compare(
         take_turns([before, after, *rivals.settings], _FIRST_TURNS)
         rivals.calm_down()
         take_turns([before, after, *rivals.last_settings], _MOST_TURNS)
+    after_state = gpu_state() if is_on_gpu else None
+    if (doubt := moved(before_state, after_state)) is not None:
+        _log.warning("%s: %s", network.name, doubt)
     timed = {"untuned": before, "tuned": after, **rivals.best}
     return Comparison(
         latency_before_s=before.latency_s,
@@ -156,7 +169,19 @@ def compare(
         max_abs_error=largest_of(output.max_abs_error for output in outputs) or 0.0,
         max_abs_output=largest_of(output.max_abs_output for output in outputs) or 0.0,
         rounding_error=original.rounding_error,
+        gpu=tuple(state for state in (before_state, after_state) if state is not None),
     )
+
+
+def _setting(network: Network, measurer: Measurer) -> Setting | None:
+    """Return what PyTorch and other engines run on beside a network; ``None`` if they cannot."""
+    hardware = measurer.hardware
+    if measurer.devices is not None:
+        return None
+    if hardware.kind == "cpu":
+        return Setting(threads=hardware.num_cores)
+    threads = len(os.sched_getaffinity(0))
+    return Setting(threads=threads, device=hardware.kind, allow_tf32=network.precision == "tf32")
 
 
 def _engine_result(rival: Rival) -> EngineResult:

@@ -30,7 +30,8 @@ class TuneConfig(FrozenStrict):
         Keep the weights of products in ``"int8"`` or ``"int4"``, see
         :mod:`costlib.workloads.small_weights`.
     dtype
-        Multiply in ``"bfloat16"`` or ``"float16"``, see :mod:`costlib.workloads.half_precision`.
+        Multiply in ``"bfloat16"``, ``"float16"`` or ``"tf32"``, see
+        :mod:`costlib.workloads.half_precision`.
     memory
         A folder that keeps the best programs of all runs that are given it; they are priors of the
         next.

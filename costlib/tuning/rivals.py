@@ -20,6 +20,7 @@ from costlib.measure.jobs import fastest_call
 from costlib.scratch import ScratchFolder
 from costlib.tuning.engines.catalogue import PYTORCH, Engine
 from costlib.tuning.engines.handover import Handover
+from costlib.tuning.engines.loading import Setting
 from costlib.tuning.engines.process import EngineProcess
 from costlib.tuning.originals import Original, faults_of
 from costlib.tuning.turns import Contestant
@@ -95,8 +96,9 @@ class Rivals(AbstractContextManager["Rivals"]):
     ----------
     network, original
         The network, what its outputs should be, and for which inputs.
-    threads
-        How many each may use; ``None`` if the network runs on another machine, and they cannot.
+    setting
+        What they run on; ``None`` if the network runs on another machine, and they cannot. On a GPU
+        each has a process of its own, PyTorch as well.
     engines
         Those that were asked for.
     report
@@ -114,29 +116,35 @@ class Rivals(AbstractContextManager["Rivals"]):
         self,
         network: Network,
         original: Original,
-        threads: int | None,
+        setting: Setting | None,
         engines: Sequence[Engine],
         report: Callable[[str], None],
     ) -> None:
         self.pytorch: Rival | None = None
         self.engines = [Rival(engine, problem=_ELSEWHERE) for engine in engines]
+        self._setting: Setting | None = None
         self._stack = ExitStack()
-        if threads is None:
+        if setting is None:
             if engines:
                 _log.warning("%s: it is not compared with other engines", _ELSEWHERE)
             return
-        self._threads = threads
+        self._setting = setting
         folder = self._stack.enter_context(ScratchFolder())
+        is_pytorch = isinstance(network.reference, TorchReference)
         try:
             self._handover = Handover(network.reference, original.inputs, folder)
+            if is_pytorch and setting.device != "cpu":
+                report(f"loading {network.name} into PyTorch on the device")
+                self.pytorch = Rival(PYTORCH)
+                self._start(self.pytorch, original)
             for rival in self.engines:
                 report(f"loading {network.name} into {rival.engine.title}")
                 self._start(rival, original)
         except BaseException:
             self._stack.close()
             raise
-        if isinstance(network.reference, TorchReference):
-            settings = _in_this_process(network.reference, original.inputs, threads)
+        if is_pytorch and setting.device == "cpu":
+            settings = _in_this_process(network.reference, original.inputs, setting.threads)
             self.pytorch = Rival(PYTORCH, settings)
 
     def __exit__(self, *_: object) -> None:
@@ -166,10 +174,15 @@ class Rivals(AbstractContextManager["Rivals"]):
     @property
     def _running(self) -> list[Rival]:
         pytorch = [] if self.pytorch is None else [self.pytorch]
-        return [*pytorch, *(one for one in self.engines if one.settings)]
+        return [one for one in (*pytorch, *self.engines) if one.settings]
 
     def calm_down(self) -> None:
-        """Try those whose threads disturb each other with threads that sleep, if that works."""
+        """Try those whose threads disturb each other with threads that sleep, if that works.
+
+        On a GPU hardly anything depends on threads.
+        """
+        if self._setting is not None and self._setting.device != "cpu":
+            return
         for rival in self._running:
             if not _is_undisturbed(rival.settings):
                 with suppress(MeasureError):
@@ -187,7 +200,8 @@ class Rivals(AbstractContextManager["Rivals"]):
             rival.give_up(error)
 
     def _process(self, engine: Engine, *, patient: bool = False) -> EngineProcess:
-        process = EngineProcess(engine, self._handover, self._threads, patient=patient)
+        assert self._setting is not None
+        process = EngineProcess(engine, self._handover, self._setting, patient=patient)
         return self._stack.enter_context(process)
 
 

@@ -13,6 +13,7 @@ from costlib.measure.measurer import Measurer
 from costlib.testing.simulated_measurer import SimulatedMeasurer
 from costlib.tuning.compiling import Compiler
 from costlib.tuning.config import TuneConfig
+from costlib.tuning.engines.catalogue import check_engines
 from costlib.tuning.untimed import UntimedCompiler
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def tuned_for(hardware: Hardware | None, fleet: Fleet | None, config: TuneConfig
     ------
     InputError
         It is simulated, and made-up latencies would spoil what the run is to do, or be no use for
-        it; or it is a GPU, where the engines that are asked for do not run.
+        it; or it is a GPU, where an engine that is asked for does not run.
     MeasureError
         It is to be measured on, and is not here.
     """
@@ -55,8 +56,8 @@ def tuned_for(hardware: Hardware | None, fleet: Fleet | None, config: TuneConfig
             raise InputError("a memory keeps real latencies; leave out --simulate or --memory")
         if config.against:
             raise InputError("nothing is timed on a simulated device; leave out --against")
-    elif hardware.kind != "cpu" and config.against:
-        raise InputError(f"the engines run on the CPU, not on {hardware.kind}; leave out --against")
-    elif fleet is None:
-        check_device(hardware, config.measure)
+    else:
+        check_engines(config.against, hardware.kind)
+        if fleet is None:
+            check_device(hardware, config.measure)
     return hardware

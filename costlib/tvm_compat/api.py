@@ -14,7 +14,8 @@ from typing import Any
 from pydantic.alias_generators import to_snake
 
 from costlib.tvm_compat import load_intrinsics, ms, quick_parsing, tvm
-from costlib.tvm_compat.cuda import check_compiles, find_compiler
+from costlib.tvm_compat.cubin import CompiledKernel, compiled_kernels
+from costlib.tvm_compat.cuda import binaries_kept, check_compiles, find_compiler
 from costlib.tvm_compat.link import is_foreign, link_shared
 
 derived_object = tvm.ir.utils.derived_object
@@ -77,7 +78,7 @@ def schedule_steps(schedule: Any) -> list[str]:
 
 def build_library(
     mod: Any, target: Any, path: Path, *, keep_layout: bool = False, leave_source: bool = False
-) -> None:
+) -> tuple[CompiledKernel, ...]:
     """Compile a scheduled module to a shared library, the way MetaSchedule's builder does.
 
     Weight layout rewrites are left out: they happen once, ahead of time, and are not part of
@@ -96,20 +97,21 @@ def build_library(
     finish = _keep_object if is_foreign(triple) else link_shared
     # Here, and not where TVM would: whoever removes the library's folder removes this, too.
     with tempfile.TemporaryDirectory(dir=path.parent) as objects:
-        built = _build(mod, target, leave_source)
+        built, kernels = _build(mod, target, leave_source)
         built.export_library(str(path), fcompile=finish, workspace_dir=objects)
+    return kernels
 
 
-def _build(mod: Any, target: Any, leave_source: bool) -> Any:
+def _build(mod: Any, target: Any, leave_source: bool) -> tuple[Any, tuple[CompiledKernel, ...]]:
     if target.kind.name != "cuda":
-        return tvm.build(mod, target=target)
+        return tvm.build(mod, target=target), ()
     if not leave_source:
         find_compiler()
-    with target:  # From which TVM's compiler call-back takes the architecture.
+    with target, binaries_kept() as binaries:  # TVM's call-back takes the architecture from it.
         library = tvm.build(mod, target=target)
-    if not leave_source:
-        check_compiles(library, target)
-    return library
+        if not leave_source:
+            check_compiles(library, target)
+    return library, tuple(kernel for binary in binaries for kernel in compiled_kernels(binary))
 
 
 def _keep_object(output: str, objects: Sequence[str], **_: Any) -> None:

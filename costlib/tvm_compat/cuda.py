@@ -7,6 +7,7 @@ it; :func:`check_compiles` finds out at once whether that will work.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib.util
 import os
@@ -18,7 +19,6 @@ from typing import Any
 from costlib.errors import EnvironmentMismatchError
 
 _MODE = "TVM_CUDA_COMPILE_MODE"
-_OUTPUT_FORMAT = {"nvcc": "fatbin", "nvrtc": "cubin"}
 _INSTALL_HINT = (
     "pip install cuda-bindings nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-cccl "
     "(all of one CUDA version)"
@@ -107,6 +107,26 @@ def runtime_library() -> Path:
     return Path(tvm.__path__[0]) / "lib" / "libtvm_runtime_cuda.so"
 
 
+@contextlib.contextmanager
+def binaries_kept() -> Iterator[list[bytes]]:
+    """Keep each cubin that TVM or :func:`check_compiles` has made meanwhile."""
+    from costlib.tvm_compat import tvm
+
+    nvcc, found = tvm.support.nvcc, list[bytes]()
+    stock = nvcc.compile_cuda
+
+    def compile_cuda(code: str, **settings: Any) -> Any:
+        binary = stock(code, **(settings | {"target_format": "cubin"}))
+        found.append(bytes(binary))
+        return binary
+
+    nvcc.compile_cuda = compile_cuda
+    try:
+        yield found
+    finally:
+        nvcc.compile_cuda = stock
+
+
 def check_compiles(library: Any, target: Any) -> None:
     """Compile the CUDA source that a built module and its parts hold, if TVM has not done so.
 
@@ -124,9 +144,7 @@ def check_compiles(library: Any, target: Any) -> None:
         for module in _modules(library):
             if module.kind == "cuda":
                 tvm.support.nvcc.compile_cuda(
-                    module.inspect_source("cuda"),
-                    target_format=_OUTPUT_FORMAT[compiler],
-                    compiler=compiler,
+                    module.inspect_source("cuda"), target_format="cubin", compiler=compiler
                 )
 
 

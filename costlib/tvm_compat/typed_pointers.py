@@ -15,6 +15,7 @@ from tvm import tirx
 from tvm.tirx import compilation_pipeline
 
 from costlib.tvm_compat.rewriting import Rewriter
+from costlib.tvm_compat.wmma import with_tf32_fragments
 
 _PIPELINE = "s_tir"
 
@@ -37,7 +38,7 @@ def _typed(function: Any, _mod: Any, _context: Any) -> Any:
         return function
     views = _Views()
     views.visit(function.body)
-    return function.with_body(_Pointers(views).visit(function.body))
+    return with_tf32_fragments(function.with_body(_Pointers(views).visit(function.body)))
 
 
 class _Views(Rewriter):

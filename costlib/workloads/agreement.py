@@ -15,7 +15,10 @@ from costlib.workloads.signature import TensorSpec
 
 Arrays = Sequence[np.ndarray]
 
-_TOLERANCES = {"float64": 1e-8, "float32": 2e-4, "float16": 5e-3, "bfloat16": 3e-2}
+_TOLERANCES = {
+    **{"float64": 1e-8, "float32": 2e-4},
+    **{"tf32": 5e-3, "float16": 5e-3, "bfloat16": 3e-2},
+}
 """Difference allowed, as a share of the largest element."""
 
 _OF_INTEGERS = 3 / 128

@@ -10,7 +10,7 @@ from costlib.hardware import Hardware
 from costlib.tvm_compat import relax, tirx, tvm
 from costlib.tvm_compat.rewriting import without_argument_names
 from costlib.workloads.behind_products import moved_behind_products
-from costlib.workloads.half_precision import check_half, with_half_products
+from costlib.workloads.half_precision import allowing_tf32, check_half, with_half_products
 from costlib.workloads.importers.primitive import with_root
 from costlib.workloads.interface import with_interface
 from costlib.workloads.joined import joined_products
@@ -81,6 +81,8 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
                 plain = with_half_products(_cleaned(plain), network.dtype)
             plain = with_packed_products(_cleaned(plain), hardware.target)
             prepared = _without_noise(tvm.transform.Sequential(passes)(plain))
+            if network.dtype == "tf32":
+                prepared = allowing_tf32(prepared)
         except (CostlibError, MemoryError):
             raise
         except Exception as error:

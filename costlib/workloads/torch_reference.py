@@ -53,11 +53,14 @@ class TorchReference:
         outputs += [self.module.get_buffer(name) for name in self.state]
         return [to_numpy(output).copy() for output in outputs]
 
-    def timed(self, inputs: Sequence[np.ndarray]) -> Callable[[], Any]:
-        """Return a call of the module on ``inputs`` with nothing around it that takes time."""
+    def timed(self, inputs: Sequence[np.ndarray], device: str = "cpu") -> Callable[[], Any]:
+        """Return a call of the module on ``inputs`` with nothing around it that takes time.
+
+        The module is on that device; the call does not wait for it.
+        """
         import torch
 
-        tensors = [to_torch(array) for array in inputs]
+        tensors = [to_torch(array).to(device) for array in inputs]
         args: Sequence[Any] = tensors
         kwargs: Mapping[str, Any] = {}
         if self.signature is not None:

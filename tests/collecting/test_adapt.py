@@ -93,7 +93,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> list[SimulatedDe
             clock.now_s += BATCH_SECS
             return super().measure(*arguments)
 
-    monkeypatch.setattr(collect_module, "Measurer", Simulated)
+    monkeypatch.setattr(collect_module, "measurer_for", Simulated)
     return devices
 
 

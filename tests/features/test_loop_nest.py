@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costlib.features.loop_nest import loop_nests
-from costlib.features.nest import PARALLEL, VECTORIZED, LoopNest, crowding
+from costlib.features.nest import PARALLEL, VECTORIZED, LoopNest, crowding, vector_registers
 from costlib.features.nest_features import _Nest, describe_nests, nest_features
-from costlib.hardware import Hardware
+from costlib.hardware import Hardware, find_hardware
 from costlib.space.design_space import DesignSpace
 from costlib.tvm_compat import tvm
 from costlib.tvm_compat.api import module_to_json
@@ -149,3 +149,19 @@ def test_an_elementwise_nest(rows: int, columns: int, step: int, cores: int) -> 
     described = nest_features(mod, hardware)
     assert described["iterations"] == pytest.approx(np.log2(1 + rows * columns))
     assert described["parallel.cores_idle"] == cores
+
+
+def test_what_spills_on_sixteen_registers_stays_in_neons() -> None:
+    """Tiles of 20 vectors of sums, on processors that differ in nothing else."""
+    neon = find_hardware("aarch64", num_cores=1)
+    x86 = neon.model_copy(update={"target": {"kind": "llvm", "mcpu": "x86-64", "num-cores": 1}})
+    assert (vector_registers(neon), vector_registers(x86)) == (32, 16)
+    task = extract_tasks("matmul 40 64 16", neon)[0]
+    drawn = itertools.islice(DesignSpace(task).sample(0), 60)
+    mods = [schedule.mod for _, schedule in drawn if schedule is not None]
+    here, there = (
+        [nest_features(mod, hardware)["region1.moved_per_operation"] for mod in mods]
+        for hardware in (neon, x86)
+    )
+    assert all(a <= b for a, b in zip(here, there, strict=True))
+    assert any(a < b for a, b in zip(here, there, strict=True))

@@ -70,6 +70,58 @@ def test_a_network_with_constants(spec: str, is_tuned: bool, tmp_path: Path) -> 
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+PACKED = """
+@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True, private=True)
+    def packed(
+        A: T.Buffer((16, 32), "int8"),
+        B: T.Buffer((8, 8, 4, 4), "int8"),
+        C: T.Buffer((16, 8, 4), "int32"),
+    ):
+        T.func_attr({"tirx.noalias": True})
+        for i, jo, ji, ko, ki in T.grid(16, 8, 4, 8, 4):
+            with T.sblock("product"):
+                vi, vjo, vji, vko, vki = T.axis.remap("SSSRR", [i, jo, ji, ko, ki])
+                with T.init():
+                    C[vi, vjo, vji] = 0
+                C[vi, vjo, vji] = C[vi, vjo, vji] + T.cast(A[vi, vko * 4 + vki], "int32") * T.cast(
+                    B[vjo, vko, vji, vki], "int32"
+                )
+    @R.function
+    def main(a: R.Tensor((16, 32), "int8"), b: R.Tensor((8, 8, 4, 4), "int8")):
+        with R.dataflow():
+            c = R.call_tir(Module.packed, (a, b), R.Tensor((16, 8, 4), "int32"))
+            R.output(c)
+        return c
+"""
+
+
+@needs_emulator
+@pytest.mark.parametrize(
+    ("spec", "instruction", "assembly"),
+    [("aarch64", "neon", "smull"), ("aarch64+dotprod", "sdot", "sdot")],
+)
+def test_products_of_bytes_use_the_processors_instruction(
+    spec: str, instruction: str, assembly: str, tmp_path: Path
+) -> None:
+    board, module = find_hardware(spec), tvm.script.from_source(PACKED)
+    (task,) = tasks_of(prepare_network(load_network(module), board), board.target)
+    space = DesignSpace(task)
+    name = f"dot_4x4_i8i8s32_{instruction}"
+    assert all(name in str(sketch.instructions) for sketch in space.sketches)
+    schedule = next(s for _, s in space.sample(0) if s is not None)
+    built = tvm.build(schedule.mod, target=task.tvm_target())
+    assert assembly in built.inspect_source("asm")
+    database = ms.database.MemoryDatabase()
+    commit_program(database, task.mod, task.tvm_target(), 1e-3, schedule)
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-128, 128, shape).astype("int8") for shape in ((16, 32), (8, 8, 4, 4)))
+    (found,) = emulated(module, board, tmp_path, database)([a, b])
+    expected = np.einsum("iok,jolk->ijl", a.reshape(16, 8, 4).astype("int64"), b.astype("int64"))
+    np.testing.assert_array_equal(found, expected)
+
+
 @needs_emulator
 def test_several_outputs_types_and_views(tmp_path: Path) -> None:
     x = np.linspace(-1, 1, 12, dtype="float32").reshape(3, 4)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from nvidia_smi import fake_smi
 
 from costlib.canary_times import CanaryTimes
 from costlib.errors import MeasureError
@@ -20,10 +22,12 @@ from costlib.tuning import comparison, rivals
 from costlib.tuning.comparison import compare
 from costlib.tuning.compiled import CompiledNetwork
 from costlib.tuning.engines.catalogue import Engine
+from costlib.tuning.engines.loading import Setting
 from costlib.tuning.engines.process import EngineProcess
 from costlib.tuning.originals import Original, faults_of
 from costlib.tuning.rivals import _is_undisturbed
 from costlib.workloads import load_network, prepare_network
+from costlib.workloads.variants import with_dtype
 
 SOURCE, OTHER = "dense 16 16 16 bias=1 relu=1", "dense 16 16 16 bias=1"
 
@@ -204,3 +208,55 @@ def test_a_library_that_does_not_run_is_an_error(
         compare(network, original, broken, measurer, [], [])
     with pytest.raises(MeasureError, match=r"broken\.so does not run"):
         Original(network, broken, measurer)
+
+
+def test_on_a_gpu_pytorch_takes_its_turns_there_in_a_process_of_its_own(
+    measurer: Measurer,
+    libraries: dict[str, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The CPU stands in for the GPU; its clock falls meanwhile."""
+    asked = []
+
+    class OnCpu(EngineProcess):
+        def __init__(self, engine: Engine, handover: Any, setting: Setting, **how: Any) -> None:
+            asked.append((engine.name, setting.device, setting.allow_tf32))
+            super().__init__(engine, handover, setting.model_copy(update={"device": "cpu"}), **how)
+
+    monkeypatch.setattr(rivals, "EngineProcess", OnCpu)
+    on_gpu = Setting(threads=1, device="cuda")
+    monkeypatch.setattr(comparison, "_setting", lambda *_: on_gpu)
+    seen = tmp_path / "seen"
+    fake_smi(
+        tmp_path,
+        f"if [ -e {seen} ]; then echo 1480, 1980, 60, 0x4; else echo 1980, 1980, 60, 0x0; fi\n"
+        f"touch {seen}",
+    )
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    network, library = load_network(SOURCE), libraries[SOURCE]
+    original = Original(network, library, measurer)
+    figures = compare(network, original, library, measurer, [], 0.0, ["torch-bf16"])
+    assert asked == [("pytorch", "cuda", False), ("torch-bf16", "cuda", False)]
+    assert figures.pytorch_latency_s is not None
+    (rounded,) = figures.engines
+    assert rounded.latency_s is not None or "something else" in str(rounded.problem)
+    assert [state.sm_mhz for state in figures.gpu] == [1980, 1480]
+    assert "the GPU's clock went from 1980 to 1480 MHz meanwhile, throttled (0x4" in caplog.text
+
+
+def test_pytorch_multiplies_as_we_do(measurer: Measurer) -> None:
+    gpu = Hardware.cuda("sm_90")
+
+    class Here:
+        hardware, devices = gpu, None
+
+    network = load_network(SOURCE)
+    assert comparison._setting(network, Here()) == Setting(  # type: ignore[arg-type]
+        threads=len(os.sched_getaffinity(0)), device="cuda"
+    )
+    allowed = comparison._setting(with_dtype(network, "tf32"), Here())  # type: ignore[arg-type]
+    assert allowed is not None and allowed.allow_tf32
+    here = comparison._setting(network, measurer)
+    assert here is not None and here.device == "cpu"

@@ -14,6 +14,7 @@ from costlib.errors import InputError, MeasureError
 from costlib.tuning.config import TuneConfig
 from costlib.tuning.engines.catalogue import ENGINES, PYTORCH, Engine
 from costlib.tuning.engines.handover import MODEL, PROGRAM, Handover
+from costlib.tuning.engines.loading import Setting
 from costlib.tuning.engines.process import EngineProcess
 from costlib.tuning.tune import tune
 from costlib.workloads import Network, TorchReference, load_network
@@ -44,7 +45,7 @@ def test_each_engine_computes_on_the_same_inputs(
     pytest.importorskip(engine.package)
     assert network.reference is not None
     expected = network.reference(network.random_inputs(0))
-    with EngineProcess(engine, handover, threads=1, patient=True) as process:
+    with EngineProcess(engine, handover, Setting(threads=1), patient=True) as process:
         assert 0 < process.fastest_call(0.01) < 1
     (output,) = process.outputs
     assert output.dtype == "float32"
@@ -53,7 +54,7 @@ def test_each_engine_computes_on_the_same_inputs(
 
 
 def test_an_engine_that_dies_is_an_error(handover: Handover) -> None:
-    with EngineProcess(PYTORCH, handover, threads=1) as process:
+    with EngineProcess(PYTORCH, handover, Setting(threads=1)) as process:
         process._process._process.kill()
         with pytest.raises(MeasureError, match="died"):
             process.fastest_call(0.01)
@@ -64,7 +65,7 @@ def test_an_engine_that_is_not_installed(
 ) -> None:
     monkeypatch.setitem(sys.modules, "openvino", None)
     with pytest.raises(MeasureError, match=r"openvino is not installed; .*costlib\[engines\]"):
-        EngineProcess(ENGINES["openvino"], handover, threads=1)
+        EngineProcess(ENGINES["openvino"], handover, Setting(threads=1))
 
 
 def test_without_what_writes_onnx_models(
@@ -96,7 +97,7 @@ def test_a_model_that_an_engine_cannot_load_is_a_line(name: str, tmp_path: Path)
     model = onnx.helper.make_model(graph, opset_imports=opsets)
     handover = Handover(OnnxReference(model), [np.ones(2, "float32")], tmp_path)
     with pytest.raises(MeasureError, match="Nobodys") as error:
-        EngineProcess(ENGINES[name], handover, threads=1)
+        EngineProcess(ENGINES[name], handover, Setting(threads=1))
     assert "\n" not in str(error.value)
 
 
@@ -112,7 +113,7 @@ def test_an_onnx_model_keeps_its_weights_and_goes_to_no_pytorch(tmp_path: Path) 
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)])
     reference = OnnxReference(model)
     handover = Handover(reference, [np.ones(4096, "float32")], tmp_path)
-    with EngineProcess(ENGINES["onnxruntime"], handover, threads=1) as process:
+    with EngineProcess(ENGINES["onnxruntime"], handover, Setting(threads=1)) as process:
         np.testing.assert_array_equal(process.outputs[0], weights + 1)
     np.testing.assert_array_equal(onnx.numpy_helper.to_array(model.graph.initializer[0]), weights)
     with pytest.raises(MeasureError, match="networks of PyTorch alone"):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -7,12 +9,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from costlib.canary_times import CanaryTimes
 from costlib.errors import InputError, TargetError
 from costlib.hardware import Hardware
+from costlib.measure.measurer import Measurer
 from costlib.tuning.check import check
+from costlib.tuning.library import NetworkLibrary
+from costlib.tuning.originals import call_library
 from costlib.workloads import extract_tasks, load_network, prepare_network
-from costlib.workloads.half_precision import SHORT, HalfFormat
-from costlib.workloads.variants import varied, with_dtype, with_weights
+from costlib.workloads.half_precision import SHORT, HalfFormat, _rounded_array
+from costlib.workloads.variants import in_float, varied, with_dtype, with_weights
 
 TYPES: tuple[HalfFormat, ...] = ("bfloat16", "float16")
 FEW = settings(
@@ -100,3 +106,30 @@ def test_a_name_says_so() -> None:
         assert with_dtype(network, dtype) is network
         assert with_dtype(network, None) is network
         assert np.dtype("float32") == network.random_inputs(0)[0].dtype
+
+
+@pytest.mark.parametrize(
+    ("value", "rounded"),
+    [(1.0, 1.0), (1 + 2**-11, 1 + 2**-10), (1 + 2**-12, 1.0), (-1 - 2**-11, -1 - 2**-10)],
+)
+def test_tf32_keeps_ten_bits(value: float, rounded: float) -> None:
+    array = np.array([value, np.inf, -np.inf, np.nan, 0.0], "float32")
+    found = _rounded_array(array, "tf32")
+    assert found[0] == np.float32(rounded)
+    np.testing.assert_array_equal(found[1:], array[1:])
+
+
+def test_a_network_in_tf32_computes_on_a_cpu_what_the_rounded_one_does(tmp_path: Path) -> None:
+    network = with_dtype(load_network("dense 8 32 16 bias=1"), "tf32")
+    prepared = prepare_network(network, Hardware.cuda("sm_80"))
+    here = Hardware.local()
+    expected = prepare_network(in_float(network), here)
+    found = []
+    (inputs,) = network.random_inputs(0)
+    for number, module in enumerate((prepared, expected)):
+        path = NetworkLibrary.build(module, here).save(tmp_path / f"{number}.so")
+        with Measurer(here, reference=CanaryTimes(compute_s=1e-3, memory_s=1e-3)) as measurer:
+            found.append(call_library(path, [inputs], measurer)[0][0])
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+    exact = network.reference([inputs])[0]
+    assert 1e-6 < np.abs(found[0] - exact).max() / np.abs(exact).max() < 5e-3

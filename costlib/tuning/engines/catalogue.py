@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
-from costlib.errors import UnknownNameError
+from costlib.errors import InputError, UnknownNameError
 from costlib.tuning.engines.handover import missing_package
 from costlib.tuning.engines.loading import (
     Loader,
@@ -38,6 +38,8 @@ class Engine:
         What has to be installed, as it is imported and as pip calls it.
     environment
         Variables of its process.
+    on_gpu
+        Whether it runs on a GPU, too.
     """
 
     name: str
@@ -46,19 +48,28 @@ class Engine:
     load: Loader
     package: str = "torch"
     environment: Mapping[str, str] = field(default_factory=dict)
+    on_gpu: bool = False
 
     def missing(self) -> str | None:
         """Say what has to be installed first, if anything."""
         return missing_package(self.package)
 
 
-PYTORCH = Engine("pytorch", "PyTorch", "program", partial(load_in_pytorch, compiled=None))
+PYTORCH = Engine(
+    "pytorch", "PyTorch", "program", partial(load_in_pytorch, compiled=None), on_gpu=True
+)
 """What a network came from, as it is: always beside it."""
 
 ENGINES = {
     engine.name: engine
     for engine in (
-        Engine("torch.compile", "torch.compile", "program", partial(load_in_pytorch, compiled="")),
+        Engine(
+            "torch.compile",
+            "torch.compile",
+            "program",
+            partial(load_in_pytorch, compiled=""),
+            on_gpu=True,
+        ),
         Engine(
             "torch.compile-max-autotune",
             "torch.compile, max-autotune",
@@ -66,6 +77,7 @@ ENGINES = {
             partial(load_in_pytorch, compiled="max-autotune"),
             # Constant weights: without them it does not try its own matrix products.
             environment={"TORCHINDUCTOR_FREEZING": "1"},
+            on_gpu=True,
         ),
         Engine("onnxruntime", "ONNX Runtime", "onnx", load_in_onnx_runtime, "onnxruntime"),
         Engine("openvino", "OpenVINO", "onnx", load_in_openvino, "openvino"),
@@ -74,6 +86,7 @@ ENGINES = {
             "PyTorch, bfloat16",
             "program",
             partial(load_in_pytorch, compiled=None, in_bfloat16=True),
+            on_gpu=True,
         ),
         Engine(
             "openvino-bf16",
@@ -87,8 +100,18 @@ ENGINES = {
 """Those that a network may be run against, by their names."""
 
 
-def check_engines(names: Iterable[str]) -> None:
-    """Raise ``UnknownNameError`` unless all of these are engines."""
+def check_engines(names: Iterable[str], kind: str = "cpu") -> None:
+    """Check that all of these are engines, and run on hardware of a kind.
+
+    Raises
+    ------
+    UnknownNameError
+        One is none.
+    InputError
+        One runs on the CPU alone.
+    """
     for name in names:
         if name not in ENGINES:
             raise UnknownNameError("engine", name, ENGINES)
+        if kind != "cpu" and not ENGINES[name].on_gpu:
+            raise InputError(f"{ENGINES[name].title} runs on the CPU, not on {kind}; leave it out")

@@ -4,7 +4,7 @@ Where its threads spin while they wait for each other, and the machine does some
 of them spins for another, which the machine lets wait: a call takes many times as long as it
 should. How they wait is decided when a process loads the engine.
 
-The process runs as ``python -m costlib.tuning.engines.process FD FOLDER ENGINE THREADS``;
+The process runs as ``python -m costlib.tuning.engines.process FD FOLDER ENGINE SETTING``;
 the file descriptor is a socket. Seconds come in; those of the fastest call in that time go out.
 """
 
@@ -21,7 +21,7 @@ from costlib.errors import MeasureError
 from costlib.tuning.engines.answering import Answering, serve
 from costlib.tuning.engines.catalogue import ENGINES, PYTORCH, Engine
 from costlib.tuning.engines.handover import INPUTS, Handover
-from costlib.tuning.engines.loading import PASSIVE
+from costlib.tuning.engines.loading import PASSIVE, Setting
 
 _OUTPUTS = "outputs-"
 _START_SECS = 1800.0
@@ -39,8 +39,8 @@ class EngineProcess(AbstractContextManager["EngineProcess"]):
         The engine.
     handover
         The network.
-    threads
-        How many it may use.
+    setting
+        What it runs on.
     patient
         Whether they sleep while they wait for each other, as far as the engine lets us choose.
 
@@ -58,7 +58,7 @@ class EngineProcess(AbstractContextManager["EngineProcess"]):
     outputs: list[np.ndarray]
 
     def __init__(
-        self, engine: Engine, handover: Handover, threads: int, *, patient: bool = False
+        self, engine: Engine, handover: Handover, setting: Setting, *, patient: bool = False
     ) -> None:
         if (missing := engine.missing()) is not None:
             raise MeasureError(missing)
@@ -68,7 +68,7 @@ class EngineProcess(AbstractContextManager["EngineProcess"]):
             **(PASSIVE if patient else {}),
             "TORCHINDUCTOR_CACHE_DIR": str(handover.folder / "compiled"),
         }
-        given = [str(handover.folder), engine.name, str(threads)]
+        given = [str(handover.folder), engine.name, setting.model_dump_json()]
         self._process = Answering("it", __name__, *given, environment=environment)
         try:
             self._process.answer(_START_SECS)
@@ -91,12 +91,12 @@ class EngineProcess(AbstractContextManager["EngineProcess"]):
 
 def main() -> None:
     """Time the network in the folder on the command line, until the other end is closed."""
-    with serve() as (reply, question, (folder, name, threads)):
+    with serve() as (reply, question, (folder, name, setting)):
         from costlib.measure.jobs import fastest_call
 
         engine = ENGINES.get(name, PYTORCH)
         inputs = load_arrays(Path(folder) / INPUTS)
-        call, found = engine.load(Path(folder), inputs, int(threads))
+        call, found = engine.load(Path(folder), inputs, Setting.model_validate_json(setting))
         save_arrays(Path(folder) / (_OUTPUTS + name), found)
         reply()
         while True:
