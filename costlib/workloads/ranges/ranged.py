@@ -85,6 +85,11 @@ def at_points(found: Symbolic) -> RangedNetwork:
         The shapes of a range have to be compiled each by itself, and are too many.
     """
     along, reason = _paddable(found)
+    for dim in found.dims:
+        if not dim.low and dim.name not in along:
+            raise InputError(
+                f"{found.name} cannot be compiled for '{dim.name}' of 0 ({reason}); begin at 1"
+            )
     most = _POINTS.get(len(found.dims), 2)
     columns = [
         dim.points(most) if dim.name in along else tuple(range(dim.low, dim.high + 1))
@@ -151,6 +156,7 @@ def _padded(network: Symbolic, point: Sequence[int], along: Sequence[str]) -> Pa
         network.graph,
         {symbols[name]: n for name, n in sizes.items() if name in along},
         {symbols[name]: n for name, n in sizes.items() if name not in along},
+        {symbols[dim.name]: dim.low for dim in network.dims},
     )
 
 

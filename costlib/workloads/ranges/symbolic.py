@@ -131,19 +131,24 @@ def _of_zoo(name: str, wanted: Dims) -> Symbolic:
     largest = {spec.dims[dim.name]: dim.high for dim in dims}
     size = replace(spec.sized(name.partition("@")[2]), **largest)
     takes = spec.takes(size)
-    rank = len(takes.shape)
-    axes = {"batch": (0,), "sequence": (1,), "resolution": (rank - 2, rank - 1)}
     for dim in dims:
         if dim.low == dim.high:
             raise InputError(f"the range {dim} is a single extent; write it in the network's name")
-    named = {dim.name: torch.export.Dim(dim.name, min=dim.low, max=dim.high) for dim in dims}
-    shape = {axis: one for dim, one in named.items() for axis in axes[dim]}
-    example = to_torch(takes.random(np.random.default_rng(0)))
-    module = zoo.module_of(spec, size)
-    program = export_in_ranges(module, (example,), (shape,), name)
+    shapes: list[dict[int, Any]] = [{} for _ in takes]
+    for dim in dims:
+        field = spec.dims[dim.name]
+        longer = spec.takes(replace(size, **{field: dim.high + 1}))
+        one = torch.export.Dim(dim.name, min=dim.low, max=dim.high)
+        for shape, given, other in zip(shapes, takes, longer, strict=True):
+            pairs = enumerate(zip(given.shape, other.shape, strict=True))
+            shape.update({axis: one for axis, (extent, more) in pairs if extent != more})
+    rng = np.random.default_rng(0)
+    example = [to_torch(given.random(rng)) for given in takes]
+    program = export_in_ranges(zoo.module_of(spec, size), example, tuple(shapes), name)
     found = _of_program(program, name, wanted)
     assert found is not None
-    return replace(found, inputs=(replace(found.inputs[0], high=takes.high),))
+    highs = zip(found.inputs, takes, strict=True)
+    return replace(found, inputs=tuple(replace(one, high=given.high) for one, given in highs))
 
 
 def _of_program(program: Any, name: str, wanted: Dims) -> Symbolic | None:
@@ -157,17 +162,18 @@ def _of_program(program: Any, name: str, wanted: Dims) -> Symbolic | None:
     limits = {str(symbol): limit for symbol, limit in program.range_constraints.items()}
     dims = []
     for dim, symbol in found.items():
-        low, high = max(int(limits[symbol].lower), 1), limits[symbol].upper
+        least, high = int(limits[symbol].lower), limits[symbol].upper
+        low = max(least, 1)
         is_open = not (isinstance(high, int) or high.is_Integer)
         if dim not in wanted and is_open:
             raise InputError(
                 f"{name}: '{dim}' has no largest extent; give it one, e.g. --dim {dim}={low}:128"
             )
         one = Dimension.of(dim, *wanted.get(dim, (low, 0 if is_open else int(high))))
-        if one.low < low or not (is_open or one.high <= int(high)):
+        if one.low < least or not (is_open or one.high <= int(high)):
             most = "any number" if is_open else int(high)
             raise InputError(
-                f"{name} takes {low} to {most} for '{dim}', not {one.low} to {one.high}"
+                f"{name} takes {least} to {most} for '{dim}', not {one.low} to {one.high}"
             )
         dims.append(one)
     inputs = _inputs(program, {found[dim.name]: dim.high for dim in dims})

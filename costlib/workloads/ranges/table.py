@@ -166,10 +166,12 @@ def padded_to(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     """Repeat the last elements along each axis until an array has a shape.
 
     What is repeated is as valid an input as what was given: a token that is in the vocabulary, a
-    divisor that is not zero.
+    divisor that is not zero. Where there is nothing to repeat it is zero.
     """
     if array.shape == tuple(shape):
         return array
+    if not array.size:
+        return np.zeros(shape, array.dtype)
     found = np.empty(shape, array.dtype)
     found[tuple(map(slice, array.shape))] = array
     for axis, extent in enumerate(array.shape):
