@@ -72,7 +72,7 @@ def test_batch_changes_the_tasks(hardware):
 
 def test_a_quantised_network_computes_on_integers(hardware):
     tasks = [task.title for task in extract_tasks("squeezenet_int8@r32", hardware)]
-    assert sum("uint8" in title for title in tasks if title.startswith("conv2d")) >= 20
+    assert sum("uint8" in title for title in tasks if title.startswith("conv2d")) >= 15
 
 
 def test_a_decoder_takes_a_cache_and_returns_it_grown():
