@@ -82,7 +82,7 @@ class RangeResult(Frozen):
         Smallest and largest extent of each dimension.
     padded
         Dimensions along which the next larger point computes what lies between; along others each
-        extent is a point.
+        extent is a point, or the program of any shape computes it.
     between
         The same in words, and why.
     points
@@ -163,7 +163,10 @@ def arguments_for(
 ) -> list[np.ndarray]:
     """Return all that a point's function takes to compute a shape: inputs padded, true extents."""
     larger = zip(inputs, table.input_shapes(point.sizes), strict=True)
-    return [*(padded_to(array, shape) for array, shape in larger), *table.true_extents(sizes)]
+    return [
+        *(padded_to(array, shape) for array, shape in larger),
+        *table.true_extents(point, sizes),
+    ]
 
 
 def check_shapes(network: RangedNetwork, compared: Sequence[ShapeResult]) -> None:
@@ -214,7 +217,10 @@ def _between(network: RangedNetwork) -> str:
     said = [f"the next larger point along {padded}, inputs padded"] if padded else []
     if network.unpadded is not None:
         others = [dim.name for dim in network.table.dims if dim.name not in network.table.padded]
-        said.append(f"along {', '.join(others)} each extent is a point ({network.unpadded})")
+        words = "each extent is a point"
+        if network.anywhere is not None:
+            words = "an extent that is no point has an untuned program, which takes longer"
+        said.append(f"along {', '.join(others)} {words} ({network.unpadded})")
     return "; ".join(said)
 
 

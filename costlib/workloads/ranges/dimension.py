@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import Any, Self
 
 from costlib.errors import InputError
 from costlib.frozen import Frozen
@@ -76,6 +76,20 @@ def parse_dims(texts: Sequence[str]) -> dict[str, tuple[int, int]]:
             raise InputError(f"the dimension '{one.name}' has two ranges; give it one")
         found[one.name] = one.low, one.high
     return found
+
+
+def check_names(name: str, wanted: Dims, known: Mapping[str, Any]) -> None:
+    """Raise :class:`InputError` for a dimension that a network does not have."""
+    for dim in wanted:
+        if dim not in known:
+            has = f"it has {', '.join(known)}" if known else "its shapes are fixed"
+            raise InputError(f"{name} has no dimension '{dim}'; {has}")
+
+
+def name_at(name: str, dims: Sequence[Dimension], sizes: Sequence[int]) -> str:
+    """Name a network at extents of its dimensions."""
+    pairs = zip(dims, sizes, strict=True)
+    return f"{name}@{','.join(f'{dim.name}={extent}' for dim, extent in pairs)}"
 
 
 def _round(extent: float) -> int:

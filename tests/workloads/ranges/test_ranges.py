@@ -33,6 +33,11 @@ class Flip(nn.Module):
         return x.flip(1)
 
 
+class Deviation(nn.Module):
+    def forward(self, x):
+        return x.flip(1) / x.std(1, keepdim=True)
+
+
 class Fixed(nn.Module):
     def forward(self, x):
         return x + torch.ones(3, 4)
@@ -120,7 +125,7 @@ def test_the_nearest_point_that_is_large_enough_serves(ends: list[tuple[int, int
     assert table.serving(sizes).sizes == min(enough)
     assert table.sizes_of([spec.model_copy(update={"shape": sizes})]) == sizes
     assert table.output_shapes(sizes) == [(sizes[0], sizes[-1] - 1)]
-    assert [int(n) for n in table.true_extents(sizes)] == [sizes[-1]]
+    assert [int(n) for n in table.true_extents(table.serving(sizes), sizes)] == [sizes[-1]]
     assert ShapeTable.model_validate_json(table.model_dump_json()) == table
 
 
@@ -218,8 +223,19 @@ def test_what_cannot_have_ranges(source, dims, reason: str) -> None:
 
 def test_too_many_extents_one_by_one() -> None:
     wide = torch.export.Dim("sequence", min=1, max=100)
-    with pytest.raises(InputError, match=r"aten.flip.*100 are too many, narrow the range"):
-        ranged(exported(Flip(), {1: wide}), {})
+    found = ranged(exported(Flip(), {1: wide}), {})
+    assert found is not None and found.table.anywhere is not None
+    assert found.table.padded == ()
+    points = {point.sizes for point in found.table.points}
+    assert points == {(1,), (3,), (6,), (16,), (40,), (100,)}
+    assert found.table.serving((6,)).function != found.table.anywhere
+    assert found.table.serving((7,)) == Point(function=found.table.anywhere, sizes=(7,))
+
+
+def test_no_program_of_any_shape_either() -> None:
+    wide = torch.export.Dim("sequence", min=2, max=100)
+    with pytest.raises(InputError, match=r"aten.*99 are too many, and TVM has no program of any"):
+        ranged(exported(Deviation(), {1: wide}), {})
 
 
 def test_a_module_that_fixes_what_should_have_a_range() -> None:
