@@ -17,7 +17,7 @@ from typing import Any
 
 from costlib.errors import quoted
 from costlib.space.recomputed import start_where_computed
-from costlib.space.tensorised import keep_instructions_whole, rules_with_bf16
+from costlib.space.tensorised import keep_instructions_whole, rules_for_products
 from costlib.tvm_compat import ms, tvm
 from costlib.tvm_compat.api import trace_from_json, trace_to_json
 from costlib.tvm_compat.quiet import stderr_silenced
@@ -63,13 +63,13 @@ class Rules:
     def context(self, task: Task, num_threads: int = 1) -> Any:
         """Return the ``TuneContext`` of a task."""
         context = _context(task, "post-order-apply", num_threads)
-        multiplies_bf16 = any(dtype == "bfloat16" for dtype, _ in task.arguments)
-        if self.change is None and not multiplies_bf16:
+        dtypes = {dtype for dtype, _ in task.arguments}
+        if self.change is None and not dtypes & {"bfloat16", "uint8"}:
             return context
         space = context.space_generator
         rules, postprocessors = list(space.sch_rules), list(space.postprocs)
-        if multiplies_bf16:
-            rules = rules_with_bf16(rules, task.target)
+        if dtypes & {"bfloat16", "uint8"}:
+            rules = rules_for_products(rules, dtypes, task.target)
         if self.change is not None:
             rules, postprocessors = self.change(rules, postprocessors)
         changed = ms.space_generator.PostOrderApply(
