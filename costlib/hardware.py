@@ -345,8 +345,10 @@ def make_target(description: dict[str, Any]) -> Any:
     TargetError
         TVM does not know the target, or was built without its code generator.
     """
-    from costlib.tvm_compat import tvm
+    from costlib.tvm_compat import load_intrinsics, tvm
 
+    if any("amx" in str(name) for name in description.get("mattr", ())):
+        load_intrinsics("amx")
     try:
         target = tvm.target.Target(description)
     except Exception as error:

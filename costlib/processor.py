@@ -62,7 +62,8 @@ def runs_here(mcpu: str, mattr: Sequence[str] = ()) -> bool:
 def further_instructions(mcpu: str) -> list[str]:
     """Return, as LLVM's ``mattr``, those for products of few bits that a processor lacks by name.
 
-    They are those that this machine has all the same.
+    They are those that this machine has all the same; and AMX's, whatever the processor's name
+    says, as it takes permission to use them.
     """
     if platform.machine() != "x86_64":
         return []
@@ -71,7 +72,9 @@ def further_instructions(mcpu: str) -> list[str]:
     return [
         f"+{name}"
         for name, flag in _PRODUCTS.items()
-        if flag in flags and name not in known and (wide or "avx512" not in name)
+        if flag in flags
+        and (name not in known or name.startswith("amx"))
+        and (wide or "avx512" not in name)
     ]
 
 

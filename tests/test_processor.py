@@ -74,6 +74,14 @@ def test_a_processor_that_its_name_covers_keeps_its_id(
     assert processor.further_instructions("znver4") == []
 
 
+def test_amx_is_named_beside_a_processor_that_has_it(shows: object) -> None:
+    """Permission to use it is asked for where it is."""
+    assert callable(shows)
+    shows(f"{V4} amx_bf16 amx_tile amx_int8")
+    named = ["+amx-bf16", "+amx-int8", "+amx-tile"]
+    assert processor.further_instructions("sapphirerapids") == named
+
+
 def test_a_target_line_may_name_them(shows: object) -> None:
     assert callable(shows)
     shows(f"{V4} avx512_vnni")

@@ -18,7 +18,7 @@ from typing import Any
 from costlib.errors import quoted
 from costlib.space.kernels import why_not_launched
 from costlib.space.recomputed import start_where_computed
-from costlib.space.tensorised import instructions_of, keep_instructions_whole, rules_with
+from costlib.space.tensorised import keep_instructions_whole, rules_beside
 from costlib.tvm_compat import ms, tvm
 from costlib.tvm_compat.api import trace_from_json, trace_to_json
 from costlib.tvm_compat.quiet import stderr_silenced
@@ -64,13 +64,11 @@ class Rules:
     def context(self, task: Task, num_threads: int = 1) -> Any:
         """Return the ``TuneContext`` of a task."""
         context = _context(task, "post-order-apply", num_threads)
-        multiplied = instructions_of(task)
-        if self.change is None and multiplied is None:
-            return context
         space = context.space_generator
-        rules, postprocessors = list(space.sch_rules), list(space.postprocs)
-        if multiplied is not None:
-            rules = rules_with(multiplied, rules, task.target)
+        theirs, postprocessors = list(space.sch_rules), list(space.postprocs)
+        rules = rules_beside(theirs, task)
+        if self.change is None and rules is theirs:
+            return context
         if self.change is not None:
             rules, postprocessors = self.change(rules, postprocessors)
         changed = ms.space_generator.PostOrderApply(

@@ -1,7 +1,7 @@
 """Sketches whose innermost loops are an instruction of the processor, and what TVM needs for them.
 
-TVM has rules for products of 8 bits, and on a GPU of float16; those for bfloat16 and TF32 are ours.
-On a CPU they fit tasks whose weights are packed for the instruction, see
+TVM has rules for products of 8 bits, and on a GPU of float16; those for bfloat16, for AMX's tiles
+and for TF32 are ours. On a CPU they fit tasks whose weights are packed for the instruction, see
 :mod:`costlib.workloads.packed_products`.
 """
 
@@ -10,46 +10,106 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tvm.s_tir.schedule.transform import tile_with_tensor_intrin
+
 from costlib.processor import has_instructions
 from costlib.tvm_compat import ms, nodes, tirx, wmma
+from costlib.tvm_compat.api import derived_object
 from costlib.tvm_compat.intrinsics import BF16
+from costlib.tvm_compat.tiles import TILES
 from costlib.workloads.half_precision import TF32, has_tf32
 from costlib.workloads.task import Task
 
 _INTRINSIC = "meta_schedule.auto_tensorize"
 """The annotation of a block that is to become an instruction."""
 
+_INTRINSIC_BEFORE = "meta_schedule.auto_tensorize_init"
+"""The same of the block that sets its sums to zero."""
+
+_TILED = "meta_schedule.tiling_structure"
+_STRUCTURE = "SSRSRS"
+"""Of loops: spatial ones and those of reductions, from the outermost to the innermost."""
+
 _MAKES_BLOCKS = "Blockize"
 """The step without which there is none."""
 
 
-def instructions_of(task: Task) -> str | None:
-    """Return what is multiplied by instructions that TVM has no rule for; ``None`` if nothing."""
-    if any(dtype == "bfloat16" for dtype, _ in task.arguments):
-        return "bfloat16"
-    if has_tf32(task.target) and TF32 in (task.mod["main"].attrs or {}):
-        return "float32"
-    return None
+def rules_beside(rules: list[Any], task: Task) -> list[Any]:
+    """Add rules to TVM's for products that it has none for; return the same where there are none.
 
-
-def rules_with(dtype: str, rules: list[Any], target: dict[str, Any]) -> list[Any]:
-    """Add a rule for products of a type to a target's schedule rules, if it has instructions."""
+    These are tensor cores' of a GPU; AMX's, where it is asked for beside the processor; and
+    AVX512-BF16's.
+    """
+    target = task.target
+    dtypes = {dtype for dtype, _ in task.arguments}
     if has_tf32(target):
-        groups = [wmma.group(dtype, transposed=either) for either in (False, True)]
+        is_tf32 = TF32 in (task.mod["main"].attrs or {})
+        multiplied = "bfloat16" if "bfloat16" in dtypes else "float32" if is_tf32 else None
+        if multiplied is None:
+            return rules
+        groups = [wmma.group(multiplied, transposed=either) for either in (False, True)]
         return [_on_tensor_cores(groups), *rules]
-    if dtype != "bfloat16" or not has_instructions(target, "avx512bf16"):
+    ours = [
+        _OnTiles(tiles.name, tiles.zero)
+        for tiles in TILES
+        if {tiles.left, tiles.right} <= dtypes and f"+{tiles.feature}" in target.get("mattr", ())
+    ]
+    if "bfloat16" in dtypes and has_instructions(target, "avx512bf16"):
+        ours.append(ms.schedule_rule.MultiLevelTilingWithIntrin(BF16, **_tiling()))
+    if not ours:
         return rules
-    place = [type(rule).__name__ for rule in rules].index("MultiLevelTiling")
-    rule = ms.schedule_rule.MultiLevelTilingWithIntrin(
-        BF16,
-        structure="SSRSRS",
-        tile_binds=None,
-        max_innermost_factor=64,
-        vector_load_lens=None,
-        reuse_read=None,
-        reuse_write=ms.schedule_rule.ReuseType(req="may", levels=[1, 2], scope="global"),
-    )
-    return [*rules[:place], rule, *rules[place:]]
+    names = [type(rule).__name__ for rule in rules]
+    place = min(names.index(name) for name in names if name.startswith("MultiLevelTiling"))
+    return [*rules[:place], *ours, *rules[place:]]
+
+
+def _tiling() -> dict[str, Any]:
+    return {
+        "structure": _STRUCTURE,
+        "tile_binds": None,
+        "max_innermost_factor": 64,
+        "vector_load_lens": None,
+        "reuse_read": None,
+        "reuse_write": ms.schedule_rule.ReuseType(req="may", levels=[1, 2], scope="global"),
+    }
+
+
+@derived_object
+class _OnTiles(ms.schedule_rule.PyScheduleRule):  # type: ignore[misc]
+    """Tiles a product around an intrinsic whose operands TVM's own rule does not recognise.
+
+    That takes a variable for each axis of an operand, where rows of tiles have two.
+    """
+
+    def __init__(self, name: str, zero: str) -> None:
+        super().__init__()
+        self.name, self.zero = name, zero
+        self.tiling = ms.schedule_rule.MultiLevelTiling(**_tiling())
+
+    def _initialize_with_tune_context(self, context: Any) -> None:
+        self.tiling._initialize_with_tune_context(context)
+
+    def apply(self, schedule: Any, block: Any) -> list[Any]:
+        """Return the sketches of a block; the schedule as it is if the intrinsic does not fit."""
+        tried = schedule.copy()
+        try:
+            loop = tile_with_tensor_intrin(tried, block, self.name)
+            if loop is None:
+                return [schedule]
+            tried.decompose_reduction(block, tried.get_loops(block)[0])
+            tried.tensorize(loop, self.name)
+        except Exception:  # Of several kinds: whatever it is, the intrinsic does not fit.
+            return [schedule]
+        tiled = schedule.copy()
+        whole = tiled.blockize(tile_with_tensor_intrin(tiled, block, self.name))
+        tiled.annotate(whole, _INTRINSIC, self.name)
+        tiled.annotate(whole, _INTRINSIC_BEFORE, self.zero)
+        tiled.annotate(block, _TILED, _STRUCTURE)  # Other rules leave such a block alone.
+        return list(self.tiling.apply(tiled, whole))
+
+    def clone(self) -> Any:
+        """Return another one."""
+        return _OnTiles(self.name, self.zero)
 
 
 def _on_tensor_cores(groups: list[dict[str, str]]) -> Any:

@@ -24,7 +24,6 @@ from costlib.workloads.agreement import (
     telling_inputs,
 )
 from costlib.workloads.extraction import tasks_of
-from costlib.workloads.interface import with_shapes
 from costlib.workloads.ranges.dimension import Dims
 from costlib.workloads.ranges.ranged import RangedNetwork, ranged
 from costlib.workloads.ranges.table import Point
@@ -136,8 +135,7 @@ def check(
 def _check_ranged(network: RangedNetwork, hardware: Hardware) -> Check:
     """Compile all points of a network untuned, and compare it at several shapes."""
     prepared = [prepare_network(point, hardware) for point in network.networks]
-    named = dict(zip(network.functions, prepared, strict=True))
-    compiled = CompiledNetwork.build(with_shapes(named, network.table), hardware)
+    compiled = CompiledNetwork.build(network.as_one(prepared, hardware), hardware)
     tasks = {task.workload_id: task for mod in prepared for task in tasks_of(mod, hardware.target)}
 
     def call(point: Point, arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:

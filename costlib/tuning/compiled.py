@@ -178,7 +178,7 @@ class CompiledNetwork:
         point = shapes.serving(sizes)
         wanted = shapes.input_shapes(point.sizes)
         tensors = [one.tensor(shape) for one, shape in zip(given, wanted, strict=True)]
-        lengths = [tvm.runtime.tensor(length) for length in shapes.true_extents(sizes)]
+        lengths = [tvm.runtime.tensor(length) for length in shapes.true_extents(point, sizes)]
         outputs = map(returned, self._outputs(point.function, [*tensors, *lengths]))
         cropped = zip(outputs, shapes.output_shapes(sizes), strict=True)
         return [cropped_to(output, shape) for output, shape in cropped]

@@ -25,7 +25,6 @@ from costlib.tuning.result import NetworkResult
 from costlib.tvm_compat.direct_calls import MAIN
 from costlib.workloads import Network, prepare_network
 from costlib.workloads.agreement import OutputAgreement
-from costlib.workloads.interface import with_shapes
 from costlib.workloads.ranges.ranged import RangedNetwork
 from costlib.workloads.ranges.table import Point
 from costlib.workloads.task import Task
@@ -115,9 +114,14 @@ class Compiler:
                 point.sizes: self._originals[number].library
                 for number, point in enumerate(points, start=first)
             }
+            anywhere = self._measurer.server.folder / f"untuned-anywhere-{first}.so"
+            if (module := found.at_any_shape(self._hardware)) is not None:
+                anywhere = NetworkLibrary.build(module, self._untuned_on()).save(anywhere)
 
-            def untuned(point: Point, arrays: Arrays, places: Any = libraries) -> Arrays:
-                return call_library(places[point.sizes], arrays, self._measurer)[0]
+            def untuned(
+                point: Point, arrays: Arrays, places: Any = libraries, other: Path = anywhere
+            ) -> Arrays:
+                return call_library(places.get(point.sizes, other), arrays, self._measurer)[0]
 
             compared = compared_shapes(found, untuned)
             if not allow_different:
@@ -212,7 +216,7 @@ class Compiler:
         if (found := self.networks.range_of(number)) is not None:
             first = self.networks.first_point(found)
             points = self.networks.prepared[first : first + len(found.networks)]
-            module = with_shapes(dict(zip(found.functions, points, strict=True)), found.table)
+            module = found.as_one(points, self._hardware)
         return self._built(module, database, path)
 
     def _built(self, module: Any, database: Any, path: Path) -> Built:

@@ -14,7 +14,8 @@ from costlib.tuning.originals import faults_of
 from costlib.tuning.tensors import cropped_to
 from costlib.workloads.agreement import Expectation, OutputAgreement
 from costlib.workloads.ranges.ranged import RangedNetwork
-from costlib.workloads.ranges.table import Point, padded_to
+from costlib.workloads.ranges.symbolic import Symbolic
+from costlib.workloads.ranges.table import Point, ShapeTable, padded_to
 
 _BETWEEN = 4
 """Shapes between the points that are compared, beside the ends of the ranges."""
@@ -81,7 +82,7 @@ class RangeResult(Frozen):
         Smallest and largest extent of each dimension.
     padded
         Dimensions along which the next larger point computes what lies between; along others each
-        extent is a point.
+        extent is a point, or the program of any shape computes it.
     between
         The same in words, and why.
     points
@@ -127,30 +128,45 @@ Call = Callable[[Point, Sequence[np.ndarray]], Sequence[np.ndarray]]
 
 def compared_shapes(network: RangedNetwork, call: Call) -> tuple[ShapeResult, ...]:
     """Compare a compiled network with its original at several shapes of its ranges."""
-    table, found = network.table, []
-    for number, sizes in enumerate(telling_shapes(network)):
-        point = table.serving(sizes)
-        example = network.symbolic.example(sizes, seed=number)
-        expected = Expectation.of(network.symbolic.reference(sizes), example)
-        larger = zip(example, table.input_shapes(point.sizes), strict=True)
-        arrays = [padded_to(array, shape) for array, shape in larger]
-        outputs = zip(
-            call(point, [*arrays, *table.true_extents(sizes)]),
-            table.output_shapes(sizes),
-            strict=True,
-        )
-        specs = network.symbolic.signature(sizes).outputs
-        agreement = expected.compare(specs, [cropped_to(array, shape) for array, shape in outputs])
-        errors = [one.max_abs_error for one in agreement if one.max_abs_error is not None]
-        result = ShapeResult(
-            sizes=table.named(sizes),
-            served_by=table.named(point.sizes),
-            max_abs_error=max(errors, default=None),
-            outputs=tuple(agreement),
-            fault="; ".join(faults_of(agreement)) or None,
-        )
-        found.append(result)
-    return tuple(found)
+    return tuple(
+        compared_shape(network.symbolic, network.table, sizes, call, seed)
+        for seed, sizes in enumerate(telling_shapes(network))
+    )
+
+
+def compared_shape(
+    original: Symbolic, table: ShapeTable, sizes: Sequence[int], call: Call, seed: int = 0
+) -> ShapeResult:
+    """Compare a compiled network with its original at one shape, with inputs drawn by a seed."""
+    point = table.serving(sizes)
+    example = original.example(sizes, seed)
+    expected = Expectation.of(original.reference(sizes), example)
+    outputs = zip(
+        call(point, arguments_for(table, point, sizes, example)),
+        table.output_shapes(sizes),
+        strict=True,
+    )
+    specs = original.signature(sizes).outputs
+    agreement = expected.compare(specs, [cropped_to(array, shape) for array, shape in outputs])
+    errors = [one.max_abs_error for one in agreement if one.max_abs_error is not None]
+    return ShapeResult(
+        sizes=table.named(sizes),
+        served_by=table.named(point.sizes),
+        max_abs_error=max(errors, default=None),
+        outputs=tuple(agreement),
+        fault="; ".join(faults_of(agreement)) or None,
+    )
+
+
+def arguments_for(
+    table: ShapeTable, point: Point, sizes: Sequence[int], inputs: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """Return all that a point's function takes to compute a shape: inputs padded, true extents."""
+    larger = zip(inputs, table.input_shapes(point.sizes), strict=True)
+    return [
+        *(padded_to(array, shape) for array, shape in larger),
+        *table.true_extents(point, sizes),
+    ]
 
 
 def check_shapes(network: RangedNetwork, compared: Sequence[ShapeResult]) -> None:
@@ -201,7 +217,10 @@ def _between(network: RangedNetwork) -> str:
     said = [f"the next larger point along {padded}, inputs padded"] if padded else []
     if network.unpadded is not None:
         others = [dim.name for dim in network.table.dims if dim.name not in network.table.padded]
-        said.append(f"along {', '.join(others)} each extent is a point ({network.unpadded})")
+        words = "each extent is a point"
+        if network.anywhere is not None:
+            words = "an extent that is no point has an untuned program, which takes longer"
+        said.append(f"along {', '.join(others)} {words} ({network.unpadded})")
     return "; ".join(said)
 
 

@@ -75,7 +75,7 @@ def load_intrinsics(*names: str) -> None:
     Parameters
     ----------
     names
-        The target's kind and keys; those without intrinsics of their own are ignored.
+        The target's kind and keys, and ``amx``; those without intrinsics of their own are ignored.
     """
     with quick_parsing():
         for name in names:
@@ -83,6 +83,8 @@ def load_intrinsics(*names: str) -> None:
                 importlib.import_module(f"{INTRINSICS}.{module}")
         if "llvm" in names:
             importlib.import_module("costlib.tvm_compat.intrinsics").register()
+        if "amx" in names:
+            importlib.import_module("costlib.tvm_compat.tiles").register()
 
 
 @contextlib.contextmanager

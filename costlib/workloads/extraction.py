@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from costlib.hardware import Hardware
-from costlib.tvm_compat import ms, tirx, tvm
+from costlib.tvm_compat import ms, nodes, tirx, tvm
 from costlib.workloads.inference import prepare_network
 from costlib.workloads.sources import load_network
 from costlib.workloads.task import Task
@@ -58,14 +58,23 @@ def tasks_of(prepared: Any, target: dict[str, Any]) -> list[Task]:
 
 
 def kernels_of(prepared: Any, target: dict[str, Any]) -> dict[str, Task]:
-    """Name the task that each function of a prepared module is."""
+    """Name the task that each function of a prepared module is, if its extents are known."""
     found: dict[str, Task] = {}
     for variable, function in prepared.functions.items():
-        if isinstance(function, tirx.PrimFunc):
+        if isinstance(function, tirx.PrimFunc) and _is_static(function):
             named = function.with_attr("global_symbol", "main").with_attr("tirx.noalias", True)
             mod = tvm.IRModule({"main": named})
             found[variable.name_hint] = Task(_readable(variable.name_hint), mod, target)
     return found
+
+
+def _is_static(function: Any) -> bool:
+    """Whether all that it takes are tensors whose extents are numbers."""
+    shapes = [getattr(parameter.ty, "shape", None) for parameter in function.params]
+    return all(
+        shape is not None and all(isinstance(extent, nodes.IntImm) for extent in shape)
+        for shape in shapes
+    )
 
 
 def _readable(name: str) -> str:

@@ -73,6 +73,8 @@ def with_shapes(modules: Mapping[str, Any], table: ShapeTable) -> Any:
     The modules are named by the points' functions; those that serve no shape are left out.
     """
     named = {point.function: modules[point.function] for point in table.points}
+    if table.anywhere is not None:
+        named[table.anywhere] = modules[table.anywhere]
     return _with(merged(named), {SHAPES: _bytes(table.model_dump_json().encode())})
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from costlib.errors import TargetError
-from costlib.hardware import Hardware
+from costlib.hardware import Hardware, make_target
 from costlib.space.design_space import DesignSpace
-from costlib.tvm_compat import te, tirx, tvm
+from costlib.tvm_compat import te, tiles, tirx, tvm
 from costlib.workloads.packed_products import LANES, packed
 from costlib.workloads.task import Task
 
@@ -25,30 +25,41 @@ INSTRUCTIONS = {
 }
 
 
-def product(left: str, right: str, sums: str, group: int, target: dict[str, Any]) -> Task:
-    """Return the product of `12 x 32` and packed `32 x 48`."""
-    x = te.placeholder((ROWS, DEPTH), left, name="x")
-    weight = te.placeholder((COLUMNS // LANES, DEPTH // group, LANES, group), right, name="weight")
-    outer, inner = te.reduce_axis((0, DEPTH // group)), te.reduce_axis((0, group))
+def product(
+    left: str,
+    right: str,
+    sums: str,
+    group: int,
+    target: dict[str, Any],
+    rows: int = ROWS,
+    depth: int = DEPTH,
+    columns: int = COLUMNS,
+) -> Task:
+    """Return the product of `rows x depth` and packed `depth x columns`."""
+    x = te.placeholder((rows, depth), left, name="x")
+    weight = te.placeholder((columns // LANES, depth // group, LANES, group), right, name="weight")
+    outer, inner = te.reduce_axis((0, depth // group)), te.reduce_axis((0, group))
 
     def value(i: Any, j: Any) -> Any:
         one = x[i, outer * group + inner].astype(sums)
         other = weight[j // LANES, outer, j % LANES, inner].astype(sums)
         return te.sum(one * other, axis=[outer, inner])
 
-    result = te.compute((ROWS, COLUMNS), value, name="product")
+    result = te.compute((rows, columns), value, name="product")
     function = te.create_prim_func([x, weight, result]).with_attr("tirx.noalias", True)
     mod = tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
     return Task("matmul_packed", mod, target)
 
 
-def operands(left: str, right: str) -> tuple[np.ndarray, np.ndarray]:
+def operands(
+    left: str, right: str, rows: int = ROWS, depth: int = DEPTH, columns: int = COLUMNS
+) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     if left == "bfloat16":
-        one, other = rng.standard_normal((ROWS, DEPTH)), rng.standard_normal((DEPTH, COLUMNS))
+        one, other = rng.standard_normal((rows, depth)), rng.standard_normal((depth, columns))
         return one.astype(ml_dtypes.bfloat16), other.astype(ml_dtypes.bfloat16)
-    x = rng.integers(0, 256, (ROWS, DEPTH)).astype(left)
-    weight = rng.integers(-128, 128, (DEPTH, COLUMNS)).astype(right)
+    x = rng.integers(0, 256, (rows, depth)).astype(left)
+    weight = rng.integers(-128, 128, (depth, columns)).astype(right)
     x[0], weight[:, 0] = 255, -128  # Sums of two of these do not fit into 16 bits.
     return x, weight
 
@@ -107,3 +118,115 @@ def test_packed_weights_are_filled_up_with_zeros(shape: tuple[int, ...], group: 
         *place, k, n = at
         found = blocks[(n // LANES, *place, k // group, n % LANES, k % group)]
         assert found == weight[at]
+
+
+SAPPHIRE = {
+    "kind": "llvm",
+    "mcpu": "sapphirerapids",
+    "num-cores": 1,
+    "mattr": ["+amx-bf16", "+amx-int8", "+amx-tile"],
+}
+
+_LOOPS = """
+define linkonce_odr hidden i32 @{name}(
+    ptr %c, i64 %from_c, ptr %a, i64 %from_a, ptr %b) noinline nounwind {{
+entry:
+  br label %loop
+loop:
+  %n = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %g = urem i64 %n, {group}
+  %r0 = udiv i64 %n, {group}
+  %k = urem i64 %r0, {groups}
+  %r1 = udiv i64 %r0, {groups}
+  %j = urem i64 %r1, 16
+  %i = udiv i64 %r1, 16
+  %ka = mul i64 %k, {group}
+  %ag = add i64 %ka, %g
+  %row_a = mul i64 %i, %from_a
+  %pa0 = getelementptr i8, ptr %a, i64 %row_a
+  %pa = getelementptr {narrow}, ptr %pa0, i64 %ag
+  %kb = mul i64 %k, 16
+  %jb = add i64 %kb, %j
+  %gb = mul i64 %jb, {group}
+  %bi = add i64 %gb, %g
+  %pb = getelementptr {narrow}, ptr %b, i64 %bi
+  %row_c = mul i64 %i, %from_c
+  %pc0 = getelementptr i8, ptr %c, i64 %row_c
+  %pc = getelementptr {wide}, ptr %pc0, i64 %j
+  %va = load {narrow}, ptr %pa
+  %vb = load {narrow}, ptr %pb
+  %vc = load {wide}, ptr %pc
+{product}
+  store {wide} %sum, ptr %pc
+  %next = add i64 %n, 1
+  %done = icmp eq i64 %next, {count}
+  br i1 %done, label %end, label %loop
+end:
+  ret i32 0
+}}
+"""
+_OF_INTEGERS = """  %xa = zext i8 %va to i32
+  %xb = sext i8 %vb to i32
+  %xy = mul i32 %xa, %xb
+  %sum = add i32 %vc, %xy"""
+_OF_BF16 = """  %za = zext i16 %va to i32
+  %zb = zext i16 %vb to i32
+  %ua = shl i32 %za, 16
+  %ub = shl i32 %zb, 16
+  %xa = bitcast i32 %ua to float
+  %xb = bitcast i32 %ub to float
+  %xy = fmul float %xa, %xb
+  %sum = fadd float %vc, %xy"""
+
+
+def loops_of(kind: tiles.Tiles) -> str:
+    """Return a function that computes by loops what a call of tiles computes."""
+    is_float = kind.sums == "float32"
+    return _LOOPS.format(
+        name=kind.name,
+        group=kind.group,
+        groups=kind.groups,
+        narrow="i16" if is_float else "i8",
+        wide="float" if is_float else "i32",
+        product=_OF_BF16 if is_float else _OF_INTEGERS,
+        count=16 * 16 * kind.groups * kind.group,
+    )
+
+
+def with_tiles(task: Task, kind: tiles.Tiles) -> list[Any]:
+    """Return programs of a task that call products of tiles of a kind."""
+    schedules = (schedule for _, schedule in DesignSpace(task).sample(1))
+    found = (schedule for schedule, _ in zip(schedules, range(10 * TRIES), strict=False))
+    return [one for one in found if one is not None and kind.name in one.mod.script()]
+
+
+@pytest.mark.parametrize("kind", tiles.TILES, ids=lambda kind: kind.name)
+def test_tiles_are_in_the_object_code_and_their_calls_are_right(
+    kind: tiles.Tiles, hardware: Hardware, request: pytest.FixtureRequest
+) -> None:
+    """This runs on no processor with AMX: what a call computes is computed by loops."""
+    rows, depth, columns = 32, kind.depth, 48
+    target = make_target(SAPPHIRE)
+    task = product(kind.left, kind.right, kind.sums, kind.group, SAPPHIRE, rows, depth, columns)
+    programs = with_tiles(task, kind)
+    assert programs
+    assembly = tvm.build(programs[0].mod, target=target).inspect_source("asm")
+    for instruction in ("ldtilecfg", "tileloadd", kind.instruction, "tilestored", "tilerelease"):
+        assert f"\t{instruction}" in assembly, instruction
+    request.addfinalizer(lambda: tiles.register_as(kind, tiles.code_of(kind)))
+    tiles.register_as(kind, loops_of(kind))
+    x, weight = operands(kind.left, kind.right, rows, depth, columns)
+    expected = x.astype(kind.sums) @ weight.astype(kind.sums)
+    blocks = np.ascontiguousarray(packed(weight, kind.group))
+    given = [tvm.runtime.tensor(array) for array in (x, blocks)]
+    for schedule in with_tiles(task, kind)[:TRIES]:
+        out = tvm.runtime.tensor(np.ones((rows, columns), kind.sums))
+        tvm.build(schedule.mod, target=hardware.tvm_target())["main"](*given, out)
+        np.testing.assert_allclose(out.numpy(), expected, rtol=1e-3, atol=1e-3)
+
+
+def test_no_tiles_where_they_are_not_asked_for() -> None:
+    kind = tiles.TILES[0]
+    target = SAPPHIRE | {"mattr": []}
+    task = product(kind.left, kind.right, kind.sums, kind.group, target, 32, kind.depth, 32)
+    assert not with_tiles(task, kind)

@@ -11,16 +11,17 @@ from typing import Any
 import pytest
 from made_runs import made_result
 
+from costlib.hardware import Hardware
 from costlib.tuning.comparison import EngineResult
 from tools.benchmarks import precision as bench
 from tools.evidence.in_precisions import InPrecision, Precision, summarise_precisions
+from tools.evidence.pages import precision as page
 
 
 def row(precision: Precision, ours: float, **fields: Any) -> InPrecision:
     made = {"seconds": {"costlib": ours, "OpenVINO": 2e-3}, "largest_output": 1.0, **fields}
-    return InPrecision(
-        name="net", precision=precision, threads=1, hardware="some-cpu", trials=16, **made
-    )
+    here = Hardware.local(num_cores=1).hardware_id
+    return InPrecision(name="net", precision=precision, threads=1, hardware=here, trials=16, **made)
 
 
 def test_a_row_of_a_run() -> None:
@@ -32,7 +33,7 @@ def test_a_row_of_a_run() -> None:
     network = result.networks[0].model_copy(update={"engines": engines, "doubtful": ("tuned",)})
     made = result.model_copy(update={"networks": (network,)})
     found = InPrecision.of_run("net", "int8", 1, made)
-    assert found.case == ("net", "int8", 1)
+    assert found.case == ("net", "int8", 1, result.hardware_id)
     assert found.seconds == {"costlib": 1e-3, "PyTorch": 1.5e-3, "OpenVINO": 2e-3}
     assert found.problems == {"ONNX Runtime": "it fails"}
     assert found.doubtful == ("costlib",)
@@ -66,3 +67,24 @@ def test_what_is_there_is_not_measured_again_and_what_fails_costs_a_line(
     assert asked == ["bfloat16", "int8"]
     assert [one.precision for one in bench.read_rows(out)] == ["float32", "int8"]
     assert "bfloat16 ended with 1" in capsys.readouterr().out
+
+
+def test_the_page_has_each_precision_and_what_did_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        row("float32", 4e-3, agreement={"costlib": 1e-6}),
+        row("int8", 1e-3, rounding_error=0.02, problems={"ONNX Runtime": "it fails"}),
+    ]
+    content = {"versions": {"torch": "2.13"}, **summarise_precisions(rows)}
+    monkeypatch.setattr(page, "read_result", lambda _: content)
+    text = page.PAGE.text()
+    assert "| int8 | OpenVINO | 2.00x |" in text
+    assert "| int8 | costlib in float32 | 4.00x |" in text
+    assert "## In float32" in text and "## In int8" in text and "## In bfloat16" not in text
+    assert "| `net` in int8 | ONNX Runtime | it fails |" in text
+    assert [make().axes != [] for make in page.PAGE.pictures().values()] == [True, True]
+
+
+def test_a_page_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "read_result", lambda _: {})
+    assert "Nothing has been measured yet." in page.PAGE.text()
+    assert not page.PAGE.pictures()

@@ -159,3 +159,48 @@ def test_a_run_of_a_range(program, hardware, tmp_path: Path) -> None:
     assert not any(one.fault for one in found.compared)
     assert json.loads((out / "result.json").read_text())["ranges"][0]["dims"]["sequence"] == [5, 6]
     assert CompiledNetwork.load(out / "network.so")(inputs(1, 5))["all"].shape == (1, 5, WIDTH)
+
+
+class Step(nn.Module):
+    """A step of a decoder: attention to what came before and to itself, and the cache, grown."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(16, WIDTH)
+        self.places = nn.Embedding(16, WIDTH)
+
+    def forward(self, token, past):
+        new = self.table(token) + self.places(past.shape[1] + torch.arange(1))
+        grown = torch.cat([past, new], 1)
+        return torch.softmax(new @ grown.transpose(1, 2), -1) @ grown, grown
+
+
+def test_a_cache_grows_in_one_file_token_after_token(hardware, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    step = Step().eval()
+    past = {1: torch.export.Dim("past", min=0, max=9)}
+    example = (torch.ones(2, 1, dtype=torch.int64), torch.randn(2, 4, WIDTH))
+    program = torch.export.export(step, example, dynamic_shapes=(None, past))
+    network = ranged(program, {"past": (0, 9)})
+    assert network is not None and network.table.padded == ("past",)
+    modules = named_modules(network, hardware)
+    CompiledNetwork.build(with_shapes(modules, network.table), hardware).save(tmp_path / "net.so")
+    compiled = CompiledNetwork.load(tmp_path / "net.so")
+    cache = expected_cache = torch.zeros(2, 0, WIDTH)
+    for number in range(10):
+        token = torch.tensor([[number], [15 - number]])
+        found, cache = compiled(token, cache)
+        expected, expected_cache = step(token, expected_cache)
+        torch.testing.assert_close(found, expected)
+        torch.testing.assert_close(cache, expected_cache)
+    with pytest.raises(InputError, match="'past' is 10"):
+        compiled(token, cache)
+
+
+def test_no_extent_of_0_where_nothing_can_be_padded() -> None:
+    empty = {1: torch.export.Dim("s", min=0, max=9)}
+    program = torch.export.export(
+        nn.Softmax(1), (torch.randn(2, 4, WIDTH),), dynamic_shapes=(empty,)
+    )
+    with pytest.raises(InputError, match=r"cannot be compiled for 's' of 0 .*may be empty"):
+        ranged(program, {"s": (0, 9)})

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import ast
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -8,12 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sympy
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import nn
 
 from costlib.errors import InputError
 from costlib.workloads import load_network
-from costlib.workloads.importers.torch_archive import data_of
+from costlib.workloads.importers.torch_archive import _EXTENT, data_of
+from costlib.workloads.ranges.ranged import ranged
 
 Edit = Callable[[dict[str, Any]], object]
 
@@ -140,3 +146,79 @@ def test_no_more_is_read_than_the_file_is_long(saved: Path) -> None:
     edit(saved, lambda program: program.update(bomb="0" * 100_000), zipfile.ZIP_DEFLATED)
     with pytest.raises(InputError, match="compressed"):
         load_network(saved)
+
+
+def _only_arithmetic(text: str) -> bool:
+    """Whether Python would compute nothing but arithmetic of symbols and numbers of a text."""
+    try:
+        parsed = ast.parse(text, mode="eval")
+    except SyntaxError:
+        return True  # Nothing is computed.
+    names = {node.id for node in ast.walk(parsed) if isinstance(node, ast.Name)}
+    texts = [
+        node.value
+        for node in ast.walk(parsed)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    kinds = {type(node) for node in ast.walk(parsed)}
+    return (
+        names <= {"Symbol", "Integer", "Pow", "Mul", "Add", "FloorDiv", "Mod", "Max", "Min"}
+        and all(re.fullmatch(r"[a-z][0-9]+", one) for one in texts)
+        and kinds <= {*_EXPRESSIONS}
+    )
+
+
+_EXPRESSIONS = (ast.Expression, ast.Call, ast.Name, ast.Load, ast.Constant, ast.keyword)
+_EXPRESSIONS += (ast.UnaryOp, ast.USub, ast.Tuple)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.from_regex(_EXTENT, fullmatch=True))
+def test_an_extent_that_is_taken_computes_nothing_else(text: str) -> None:
+    assert _only_arithmetic(text)
+    with suppress(Exception):  # It may be no expression; whatever it is, it is evaluated.
+        found = sympy.sympify(text)
+        assert isinstance(found, (sympy.Basic, tuple))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.from_regex(_EXTENT, fullmatch=True),
+    st.text(st.sampled_from("()[]{}.,_'\"=:;+-*/\\ \n\tabcxyzSI019\u0661\u00e9"), min_size=1),
+    st.integers(0, 200),
+)
+def test_whatever_is_put_into_an_extent(text: str, more: str, place: int) -> None:
+    changed = text[:place] + more + text[place:]
+    assert not _EXTENT.fullmatch(changed) or _only_arithmetic(changed)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os').system('true')",
+        "Symbol('s0', positive=True, integer=True).func",
+        "Symbol('s0', positive=True, integer=True)(Integer(1))",
+        "Symbol('__import__', positive=True, integer=True)",
+        "Symbol('s0', positive=True, integer=True, cls=print)",
+        "Integer(1) if True else Integer(2)",
+        "(lambda: Integer(1))()",
+        "Integer(1)\n",
+        "Integer(\u0661)",
+    ],
+)
+def test_extents_that_would_run_code(saved: Path, text: str) -> None:
+    edit(saved, lambda p: graph(p)["sym_int_values"].update(s={"expr_str": text}))
+    with pytest.raises(InputError, match="it has the extent"):
+        load_network(saved)
+
+
+def test_a_saved_program_keeps_extents_that_may_be_0(tmp_path: Path) -> None:
+    class Grown(nn.Module):
+        def forward(self, x, y):
+            return torch.cat([x, y])
+
+    dims = ({0: torch.export.Dim("past", min=0, max=9)}, None)
+    program = torch.export.export(Grown(), (torch.zeros(3), torch.zeros(1)), dynamic_shapes=dims)
+    torch.export.save(program, tmp_path / "net.pt2")
+    found = ranged(tmp_path / "net.pt2", {"x.0": (0, 9)})
+    assert found is not None and found.table.outputs == (("x.0 + 1",),)

@@ -16,7 +16,9 @@ def test_networks_are_listed_by_name():
     assert sorted(list_networks()) == list_networks()
 
 
-@pytest.mark.parametrize("name", ["bert_tiny", "dcgan", "llama_mini@s8", "r3d@r16"])
+@pytest.mark.parametrize(
+    "name", ["bert_tiny", "dcgan", "llama_mini@s8", "r3d@r16", "squeezenet_int8@r32"]
+)
 def test_compiled_networks_agree_with_pytorch(name, check):
     check(load_network(name))
 
@@ -66,3 +68,15 @@ def test_batch_changes_the_tasks(hardware):
     one = {task.workload_id for task in extract_tasks("textcnn@s16", hardware)}
     two = {task.workload_id for task in extract_tasks("textcnn@b2-s16", hardware)}
     assert not one & two
+
+
+def test_a_quantised_network_computes_on_integers(hardware):
+    tasks = [task.title for task in extract_tasks("squeezenet_int8@r32", hardware)]
+    assert sum("uint8" in title for title in tasks if title.startswith("conv2d")) >= 15
+
+
+def test_a_decoder_takes_a_cache_and_returns_it_grown():
+    network = load_network("llama_mini_step@b2-p3")
+    assert [spec.name for spec in network.inputs] == ["x", "keys", "values"]
+    assert network.inputs[1].shape == (2, 2, 8, 3, 64)
+    assert [spec.shape for spec in network.interface.outputs][1:] == [(2, 2, 8, 4, 64)] * 2

@@ -8,8 +8,8 @@ Each case is tuned with the shipped bundle in a folder and a process of its own,
 turns with PyTorch (float32, and autocast to bfloat16), ONNX Runtime (float32 and int8) and OpenVINO
 (all three), each in the same precision and with the same threads. An int8 case is the ONNX model
 that ONNX Runtime's static quantisation makes of the network, which all of them are given. After
-each case ``tools/results/precision.json`` is written. What is there is not measured again, and a
-run that was cut off goes on. The engines are an extra: ``costlib[engines]``.
+each case ``tools/results/precision.json`` is written. What is there of this machine is not measured
+again, and a run that was cut off goes on. The engines are an extra: ``costlib[engines]``.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from costlib.files import write_file
+from costlib.hardware import Hardware
 from tools.benchmarks.in_a_process import in_a_process
 from tools.evidence.files import RESULTS
 from tools.evidence.in_precisions import PRECISIONS, InPrecision, summarise_precisions
@@ -57,8 +58,9 @@ def main() -> None:
     given = parser.parse_args()
     end = time.monotonic() + 60 * given.minutes
     rows = read_rows(given.out)
+    hardware_id = Hardware.local(num_cores=given.threads).hardware_id
     for name, precision in itertools.product(given.networks, given.precisions):
-        if (name, precision, given.threads) in {row.case for row in rows}:
+        if (name, precision, given.threads, hardware_id) in {row.case for row in rows}:
             continue
         if time.monotonic() > end:
             return

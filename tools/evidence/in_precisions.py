@@ -57,9 +57,9 @@ class InPrecision(BaseModel):
     problems: dict[str, str] = {}
 
     @property
-    def case(self) -> tuple[str, str, int]:
-        """Which network, precision and threads it is."""
-        return self.name, self.precision, self.threads
+    def case(self) -> tuple[str, str, int, str]:
+        """Which network, precision and threads it is, and on which machine."""
+        return self.name, self.precision, self.threads, self.hardware
 
     @classmethod
     def of_run(
@@ -108,7 +108,7 @@ def summarise_precisions(rows: Iterable[InPrecision]) -> dict[str, Any]:
         for row in (row for row in rows if row.precision == precision):
             for title, secs in row.seconds.items():
                 found.setdefault(title, []).append(secs / row.seconds[OURS])
-            wide = ours.get((row.name, "float32", row.threads))
+            wide = ours.get((row.name, "float32", row.threads, row.hardware))
             if wide is not None and precision != "float32":
                 gains.append(wide / row.seconds[OURS])
         found.pop(OURS, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import Any, Self
 
 from costlib.errors import InputError
 from costlib.frozen import Frozen
@@ -31,10 +31,12 @@ class Dimension(Frozen):
     @classmethod
     def of(cls, name: str, low: int, high: int) -> Self:
         """Take a range; raise :class:`InputError` if it is none."""
-        if low < 1:
-            raise InputError(f"the range {name}={low}:{high} begins below 1, the least extent")
+        if low < 0:
+            raise InputError(f"the range {name}={low}:{high} begins below 0, the least extent")
         if low > high:
             raise InputError(f"the range {name}={low}:{high} is empty; write {name}={high}:{low}")
+        if high == 0:
+            raise InputError(f"the range {name}=0:0 holds nothing but 0")
         return cls(name=name, low=low, high=high)
 
     def __str__(self) -> str:
@@ -44,12 +46,16 @@ class Dimension(Frozen):
         return self.high - self.low + 1
 
     def points(self, most: int) -> tuple[int, ...]:
-        """Return extents that serve the range, both ends and others in even ratios between."""
-        steps = math.ceil(math.log(self.high / self.low, _RATIO))
+        """Return extents that serve the range, both ends and others in even ratios between.
+
+        1 serves 0, for which nothing can be compiled.
+        """
+        low = max(self.low, 1)
+        steps = math.ceil(math.log(self.high / low, _RATIO))
         steps = max(1, min(steps, most - 1))
-        inner = (self.low * (self.high / self.low) ** (i / steps) for i in range(1, steps))
-        found = {self.low, self.high, *map(_round, inner)}
-        return tuple(sorted(point for point in found if self.low <= point <= self.high))
+        inner = (low * (self.high / low) ** (i / steps) for i in range(1, steps))
+        found = {low, self.high, *map(_round, inner)}
+        return tuple(sorted(point for point in found if low <= point <= self.high))
 
 
 def parse_dims(texts: Sequence[str]) -> dict[str, tuple[int, int]]:
@@ -70,6 +76,20 @@ def parse_dims(texts: Sequence[str]) -> dict[str, tuple[int, int]]:
             raise InputError(f"the dimension '{one.name}' has two ranges; give it one")
         found[one.name] = one.low, one.high
     return found
+
+
+def check_names(name: str, wanted: Dims, known: Mapping[str, Any]) -> None:
+    """Raise :class:`InputError` for a dimension that a network does not have."""
+    for dim in wanted:
+        if dim not in known:
+            has = f"it has {', '.join(known)}" if known else "its shapes are fixed"
+            raise InputError(f"{name} has no dimension '{dim}'; {has}")
+
+
+def name_at(name: str, dims: Sequence[Dimension], sizes: Sequence[int]) -> str:
+    """Name a network at extents of its dimensions."""
+    pairs = zip(dims, sizes, strict=True)
+    return f"{name}@{','.join(f'{dim.name}={extent}' for dim, extent in pairs)}"
 
 
 def _round(extent: float) -> int:

@@ -21,16 +21,16 @@ from torch import fx
 from costlib.workloads.importers.aten.graph import operator_name
 from costlib.workloads.ranges.labels import (
     Axes,
-    Axis,
     UnpaddableError,
     axis_of,
     extent_of,
     is_static,
-    parts_of,
 )
-from costlib.workloads.ranges.rules import RULES, TAKES_SIZES, argument, elementwise
+from costlib.workloads.ranges.masks import Masks, aten, symbol_of
+from costlib.workloads.ranges.moving import elementwise
+from costlib.workloads.ranges.rules import RULES
+from costlib.workloads.ranges.walk import COMPUTES_WITH_SIZES, TAKES_SIZES, argument
 
-_aten = torch.ops.aten
 _LAYING_OUT = {"aten.permute", "aten.view", "aten._unsafe_view", "aten.reshape", "aten.clone"}
 _KEEPING = {"aten.unsqueeze", "aten.squeeze", "aten.expand", "aten.slice", "aten.select"}
 _COPYING = {"aten.clone", "aten._to_copy", "aten.alias"}
@@ -52,7 +52,12 @@ class Padded:
     lengths: tuple[str, ...]
 
 
-def padded(module: Any, point: Mapping[str, int], fixed: Mapping[str, int]) -> Padded:
+def padded(
+    module: Any,
+    point: Mapping[str, int],
+    fixed: Mapping[str, int],
+    lows: Mapping[str, int] | None = None,
+) -> Padded:
     """Make a program that computes every shape up to a point.
 
     Parameters
@@ -63,33 +68,40 @@ def padded(module: Any, point: Mapping[str, int], fixed: Mapping[str, int]) -> P
         Extent of each symbol that may be smaller.
     fixed
         Extent of each symbol that may not.
+    lows
+        Smallest extent of each symbol; 1 if it is not given.
 
     Raises
     ------
     UnpaddableError
         It cannot be proven to compute the same.
     """
-    return _Padding(module, point, fixed).run()
+    return _Padding(module, point, fixed, dict.fromkeys(point, 1) | dict(lows or {})).run()
 
 
 class _Padding:
     """The walk through a program that proves it, and writes the masks."""
 
-    def __init__(self, module: Any, point: Mapping[str, int], fixed: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        module: Any,
+        point: Mapping[str, int],
+        fixed: Mapping[str, int],
+        lows: Mapping[str, int],
+    ) -> None:
         self._module = fx.GraphModule(module, copy.deepcopy(module.graph))
         self._graph = self._module.graph
         self._graph.set_codegen(fx.graph.CodeGen())
-        self._point, self._fixed = point, fixed
+        self._point, self._fixed, self._lows = point, fixed, lows
         self._axes: dict[Any, Any] = {}
         self._touched: set[Any] = set()
         self._zeros: dict[Any, set[int]] = {}
         self._stand_ins: dict[Any, Any] = {}
         self._filled: dict[Any, Any] = {}
         nodes = list(self._graph.nodes)
-        self._inputs = [node for node in nodes if node.op == "placeholder"]
-        self._first = next(n for n in nodes if n.op not in ("placeholder", "get_attr"))
-        self._lengths: dict[str, Any] = {}
-        self._masks: dict[tuple[str, int], Any] = {}
+        inputs = [node for node in nodes if node.op == "placeholder"]
+        first = next(n for n in nodes if n.op not in ("placeholder", "get_attr"))
+        self._masks = Masks(self._graph, point, inputs, first)
         self._counts: set[Any] = set()
 
     def run(self) -> Padded:
@@ -104,7 +116,7 @@ class _Padding:
         self._graph.eliminate_dead_code()
         self._graph.lint()
         self._module.recompile()
-        return Padded(self._module, tuple(self._lengths))
+        return Padded(self._module, tuple(self._masks.lengths))
 
     def _check_returned(self, outputs: Sequence[Any]) -> None:
         axes = [axis for one in outputs for axis in self._axes.get(one, ())]
@@ -134,13 +146,18 @@ class _Padding:
             self._counts.add(node)
         if (other := self._stand_ins.get(node)) is not None:
             self._axes[other] = self._axes[node]
-            self._touched.add(other)
+            if node in self._counts:
+                self._counts.add(other)
+            else:
+                self._touched.add(other)
 
     def _ruled(self, node: Any, name: str) -> Any:
         tensors = [one for one in node.all_input_nodes if one in self._axes]
         short = name.partition(".")[2]
         takes_sizes = any(self._is_size(one) for one in node.all_input_nodes)
-        if takes_sizes and short not in TAKES_SIZES:
+        if takes_sizes and short in COMPUTES_WITH_SIZES:
+            self._with_true_sizes(node)
+        elif takes_sizes and short not in TAKES_SIZES:
             raise UnpaddableError("it computes with the size")
         parts = [part for one in tensors for part in _each(self._axes[one])]
         if not takes_sizes and all(is_static(axis) for axes in parts for axis in axes):
@@ -237,7 +254,10 @@ class _Padding:
 
     def _where(self, tensor: Any, axis: int, value: float) -> Any:
         """Write a tensor that is another one up to the smaller extent, and then a number."""
-        symbol, more = self._symbol(self.axes(tensor)[axis])
+        label = self.axes(tensor)[axis]
+        symbol, more = symbol_of(label)
+        if math.isinf(value) and self._lows[symbol] + more < 1:
+            raise UnpaddableError("it takes the largest of what may be empty")
         is_float = tensor.meta["val"].dtype.is_floating_point
         if not is_float and math.isinf(value):
             info = torch.iinfo(tensor.meta["val"].dtype)
@@ -245,12 +265,12 @@ class _Padding:
         shape = [1] * len(self.axes(tensor))
         shape[axis] = self._point[symbol] + more
         call = self._graph.call_function
-        mask = self._mask(symbol, more)
+        mask = self._masks.mask(label)
         with self._graph.inserting_after(tensor if tensor.op == "call_function" else mask):
-            beside = call(_aten.view.default, (mask, shape))
+            beside = call(aten.view.default, (mask, shape))
         with self._graph.inserting_after(beside):
             number = value if is_float else int(value)
-            filled = call(_aten.where.ScalarOther, (beside, tensor, number))
+            filled = call(aten.where.ScalarOther, (beside, tensor, number))
         filled.meta["val"] = tensor.meta["val"]
         self._axes[filled] = self.axes(tensor)
         self._touched.add(filled)
@@ -268,53 +288,56 @@ class _Padding:
         call = self._graph.call_function
         with self._graph.inserting_before(node):
             for axis in axes:
-                count = call(_aten.mul.Tensor, (self._true_extent(given[axis]), count))
-            total = call(_aten.sum.dim_IntList, (node.args[0], numbers, keepdim))
-            self._replace(node, call(_aten.div.Tensor, (total, count)))
+                count = call(aten.mul.Tensor, (self._masks.true_extent(given[axis]), count))
+            total = call(aten.sum.dim_IntList, (node.args[0], numbers, keepdim))
+            self._replace(node, call(aten.div.Tensor, (total, count)))
 
     def count_from_end(self, node: Any, axis: int) -> None:
         tensor, _, index = node.args
         call = self._graph.call_function
         with self._graph.inserting_before(node):
-            length = self._true_extent(self.axes(tensor)[axis])
-            place = call(_aten.view.default, (call(_aten.add.Tensor, (length, index)), [1]))
-            one = call(_aten.index_select.default, (tensor, axis, place))
-            self._replace(node, call(_aten.squeeze.dim, (one, axis)))
+            length = self._masks.true_extent(self.axes(tensor)[axis])
+            place = call(aten.view.default, (call(aten.add.Tensor, (length, index)), [1]))
+            one = call(aten.index_select.default, (tensor, axis, place))
+            self._replace(node, call(aten.squeeze.dim, (one, axis)))
+
+    def join(self, node: Any, parts: Sequence[Any], number: int) -> None:
+        place = next(n for n, part in enumerate(parts) if not is_static(self.axes(part)[number]))
+        extents = [self.extents(part)[number] for part in parts]
+        if not all(isinstance(extent, int) for extent in extents[place + 1 :]):
+            raise UnpaddableError("it joins several dimensions")
+        axis = axis_of(sum(extents[: place + 1]))
+        call = self._graph.call_function
+        with self._graph.inserting_before(node):
+            first, last = (
+                some[0] if len(some) == 1 else call(aten.cat.default, (list(some), number))
+                for some in (parts[: place + 1], parts[place + 1 :])
+            )
+            extent, rank = sum(extents[place + 1 :]), len(self.axes(parts[0]))
+            found = self._masks.joined(first, last, number, axis, extent, rank)
+            self._replace(node, found)
+
+    def _with_true_sizes(self, node: Any) -> None:
+        """Replace sizes that a tensor is computed with by those of the smaller shape."""
+        tensors = [one for one in node.all_input_nodes if not self._is_size(one)]
+        dtypes = [one.meta["val"].dtype for one in tensors]
+        if not all(dtype.is_floating_point or dtype == torch.int64 for dtype in dtypes):
+            raise UnpaddableError("it computes with the size")
+        with self._graph.inserting_before(node):
+            arguments = tuple(
+                self._masks.true_extent(axis_of(one.meta["val"].node.expr))
+                if isinstance(one, fx.Node) and self._is_size(one)
+                else one
+                for one in node.args
+            )
+            operator = node.target.overloadpacket.Tensor
+            self._replace(node, self._graph.call_function(operator, arguments, node.kwargs))
 
     def _replace(self, node: Any, other: Any) -> None:
         """Let another node stand for the one that is being visited."""
         node.replace_all_uses_with(other)
         other.meta["val"] = node.meta["val"]
         self._stand_ins[node] = other
-
-    def _symbol(self, axis: Axis) -> tuple[str, int]:
-        if len(axis) != 1:
-            raise UnpaddableError("it mixes elements along several dimensions")
-        return parts_of(str(axis[0]))
-
-    def _true_extent(self, axis: Axis) -> Any:
-        """Write the extent that an axis has in the smaller shape, before the node at hand."""
-        symbol, more = self._symbol(axis)
-        length = self._length(symbol)
-        return self._graph.call_function(_aten.add.Tensor, (length, more)) if more else length
-
-    def _length(self, symbol: str) -> Any:
-        """Return the input that is a dimension's true extent."""
-        if symbol not in self._lengths:
-            last = [*self._inputs, *self._lengths.values()][-1]
-            with self._graph.inserting_after(last):
-                self._lengths[symbol] = self._graph.placeholder(f"length_{symbol}")
-        return self._lengths[symbol]
-
-    def _mask(self, symbol: str, more: int) -> Any:
-        """Return which elements along an axis are within its extent in the smaller shape."""
-        if (symbol, more) not in self._masks:
-            length = self._length(symbol)
-            call = self._graph.call_function
-            with self._graph.inserting_before(self._first):
-                numbers = call(_aten.arange.start, (-more, self._point[symbol]))
-                self._masks[symbol, more] = call(_aten.lt.Tensor, (numbers, length))
-        return self._masks[symbol, more]
 
 
 def _name(node: Any) -> str:
@@ -330,7 +353,9 @@ def _is_count(node: Any, counts: set[Any]) -> bool:
         return False
     name = _name(node)
     if name == "aten.add":
-        return isinstance(node.args[1], int) and node.args[1] >= 0 and not node.kwargs
+        more = node.args[1]
+        is_size = isinstance(more, fx.Node) and isinstance(more.meta.get("val"), torch.SymInt)
+        return (is_size or (isinstance(more, int) and more >= 0)) and not node.kwargs
     return name in _LAYING_OUT or name in _COPYING or name in _KEEPING
 
 

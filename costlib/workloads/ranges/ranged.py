@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any
 
-import numpy as np
-from torch import fx
-
-from costlib.errors import InputError
+from costlib.errors import InputError, UnsupportedModelError
+from costlib.hardware import Hardware
+from costlib.tvm_compat.any_shape import lowered
 from costlib.tvm_compat.direct_calls import MAIN
-from costlib.workloads.importers.torch_export import export_with
+from costlib.workloads.interface import with_shapes
 from costlib.workloads.network import Network
 from costlib.workloads.ranges.dimension import Dimension, Dims
-from costlib.workloads.ranges.labels import UnpaddableError, axis_of, parts_of
-from costlib.workloads.ranges.padding import Padded, padded
 from costlib.workloads.ranges.symbolic import Symbolic, symbolic
-from costlib.workloads.ranges.table import Point, Shape, ShapeTable, grid
-from costlib.workloads.torch_arrays import to_torch
+from costlib.workloads.ranges.table import Point, ShapeTable, grid
+
+_log = logging.getLogger(__name__)
 
 _POINTS = {1: 6, 2: 4}
 """Points of each of so many dimensions; of more, both ends."""
 
 _MOST_POINTS = 32
 """Of a network."""
+
+ANYWHERE = f"{MAIN}_anywhere"
+"""The function that computes shapes which no point does."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,16 @@ class RangedNetwork:
     unpadded
         Why a larger point does not serve smaller shapes along some dimensions; ``None`` if it does
         along all.
+    anywhere
+        The network as a Relax module of symbolic extents, which computes what no point does;
+        ``None`` if the points compute all shapes.
     """
 
     symbolic: Symbolic
     table: ShapeTable
     networks: tuple[Network, ...]
     unpadded: str | None = None
+    anywhere: Any = None
 
     @property
     def name(self) -> str:
@@ -61,6 +66,22 @@ class RangedNetwork:
         """What each network is called in the compiled file, if it is there."""
         points = grid(self.table.columns)
         return [_function(self.table.dims, point, points[-1]) for point in points]
+
+    def as_one(self, prepared: Sequence[Any], hardware: Hardware) -> Any:
+        """Put the networks, prepared for a hardware, into one module that takes all shapes.
+
+        Raises
+        ------
+        UnsupportedModelError
+            TVM cannot lower the program of any shape.
+        """
+        named = dict(zip(self.functions, prepared, strict=True))
+        named[ANYWHERE] = self.at_any_shape(hardware)
+        return with_shapes(named, self.table)
+
+    def at_any_shape(self, hardware: Hardware) -> Any:
+        """Return the program of any shape, lowered for a hardware; ``None`` if there is none."""
+        return None if self.anywhere is None else lowered(self.anywhere, hardware.tvm_target())
 
     def served_by(self, latency_s: Sequence[float]) -> RangedNetwork:
         """Let a larger point serve where it is faster, see :class:`ShapeTable`."""
@@ -82,41 +103,60 @@ def at_points(found: Symbolic) -> RangedNetwork:
     Raises
     ------
     InputError
-        The shapes of a range have to be compiled each by itself, and are too many.
+        The shapes of a range have to be compiled each by itself, are too many, and there is no
+        program of any shape.
     """
-    along, reason = _paddable(found)
+    along, reason = found.paddable()
+    for dim in found.dims:
+        if not dim.low and dim.name not in along:
+            raise InputError(
+                f"{found.name} cannot be compiled for '{dim.name}' of 0 ({reason}); begin at 1"
+            )
     most = _POINTS.get(len(found.dims), 2)
     columns = [
         dim.points(most) if dim.name in along else tuple(range(dim.low, dim.high + 1))
         for dim in found.dims
     ]
+    anywhere = None
     if math.prod(map(len, columns)) > _MOST_POINTS:
-        each = [dim for dim in found.dims if dim.name not in along]
-        raise InputError(
-            f"{found.name}: a larger shape cannot serve a smaller one along "
-            f"{', '.join(dim.name for dim in each)} ({reason}), so each is compiled by itself; "
-            f"{math.prod(map(len, each))} are too many, narrow the range"
+        anywhere = _at_any_shape(found, along, reason)
+        _log.warning(
+            "%s: shapes that no point computes have an untuned program, which takes longer (%s)",
+            found.name,
+            reason,
         )
+        columns = [dim.points(most) for dim in found.dims]
     points = grid(columns)
-    programs = [_padded(found, point, along) for point in points]
-    networks = tuple(
-        _network(found, point, program) for point, program in zip(points, programs, strict=True)
-    )
-    names = {symbol: name for name, symbol in found.symbols.items()}
+    at = [found.at(point, along) for point in points]
     table = ShapeTable(
         signature=found.signature(points[-1]),
         dims=found.dims,
         padded=along,
-        inputs=_shapes(found, "inputs"),
-        outputs=_shapes(found, "outputs"),
-        lengths=tuple(names[symbol] for symbol in programs[-1].lengths),
+        inputs=found.input_shapes,
+        outputs=found.output_shapes,
+        lengths=at[-1][1],
         columns=tuple(columns),
         points=tuple(
             Point(function=_function(found.dims, point, points[-1]), sizes=point)
             for point in points
         ),
+        anywhere=None if anywhere is None else ANYWHERE,
     )
-    return RangedNetwork(found, table, networks, reason)
+    return RangedNetwork(found, table, tuple(network for network, _ in at), reason, anywhere)
+
+
+def _at_any_shape(found: Symbolic, along: Sequence[str], reason: str | None) -> Any:
+    """Return the program of any shape where a larger point serves too few of them."""
+    try:
+        return found.at_any_shape()
+    except UnsupportedModelError as error:
+        each = [dim for dim in found.dims if dim.name not in along]
+        raise InputError(
+            f"{found.name}: a larger shape cannot serve a smaller one along "
+            f"{', '.join(dim.name for dim in each)} ({reason}), so each is compiled by itself; "
+            f"{math.prod(map(len, each))} are too many, and TVM has no program of any shape "
+            f"({error}); narrow the range"
+        ) from None
 
 
 def _function(dims: Sequence[Dimension], point: Sequence[int], largest: Sequence[int]) -> str:
@@ -124,65 +164,3 @@ def _function(dims: Sequence[Dimension], point: Sequence[int], largest: Sequence
     if point == largest:
         return MAIN
     return "_".join([MAIN, *(f"{dim.name}{n}" for dim, n in zip(dims, point, strict=True))])
-
-
-def _paddable(network: Symbolic) -> tuple[tuple[str, ...], str | None]:
-    """Return the most dimensions along which a larger shape serves a smaller one.
-
-    And why not all of them.
-    """
-    names = [dim.name for dim in network.dims if dim.low < dim.high]
-    largest = [dim.high for dim in network.dims]
-    reason = None
-    for count in range(len(names), 0, -1):
-        for along in combinations(names, count):
-            try:
-                _padded(network, largest, along)
-                return along, reason
-            except UnpaddableError as error:
-                reason = reason or str(error)
-    return (), reason
-
-
-def _padded(network: Symbolic, point: Sequence[int], along: Sequence[str]) -> Padded:
-    sizes = {dim.name: n for dim, n in zip(network.dims, point, strict=True)}
-    symbols = network.symbols
-    return padded(
-        network.graph,
-        {symbols[name]: n for name, n in sizes.items() if name in along},
-        {symbols[name]: n for name, n in sizes.items() if name not in along},
-    )
-
-
-def _network(network: Symbolic, point: Sequence[int], program: Padded) -> Network:
-    """Import a program at its point, where the original is what it is compared with."""
-    named = ",".join(f"{dim.name}={n}" for dim, n in zip(network.dims, point, strict=True))
-    inputs = network.example(point)
-    extents = network.of_symbols(point)
-    lengths = [np.array(extents[symbol], "int64") for symbol in program.lengths]
-    arguments = [to_torch(array) for array in (*inputs, *lengths)]
-    found = export_with(program.module, arguments, {}, f"{network.name}@{named}")
-    return replace(found, reference=network.reference(point), examples=(*inputs, *lengths))
-
-
-def _shapes(network: Symbolic, value: str) -> tuple[Shape, ...]:
-    """Return the shapes of the inputs or outputs, with the names of dimensions."""
-    names = {symbol: name for name, symbol in network.symbols.items()}
-
-    def named(extent: Any) -> int | str | None:
-        try:
-            (factor,) = axis_of(extent if isinstance(extent, int) else extent.node.expr) or (1,)
-        except UnpaddableError:
-            return None
-        if isinstance(factor, int):
-            return factor
-        symbol, _ = parts_of(factor)
-        return factor.replace(symbol, names[symbol])
-
-    nodes = network.graph.graph.nodes
-    if value == "inputs":
-        tensors = [node for node in nodes if node.op == "placeholder"]
-    else:
-        (output,) = (node for node in nodes if node.op == "output")
-        tensors = [one for one in output.args[0] if isinstance(one, fx.Node)]
-    return tuple(tuple(map(named, one.meta["val"].shape)) for one in tensors)

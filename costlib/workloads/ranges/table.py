@@ -59,6 +59,8 @@ class ShapeTable(Frozen):
     points
         What serves each combination of these, the last dimension's running fastest: the point with
         these extents, or a larger one.
+    anywhere
+        The function that computes a shape which no point does; ``None`` if there is none.
     """
 
     signature: Signature
@@ -69,13 +71,20 @@ class ShapeTable(Frozen):
     lengths: tuple[str, ...]
     columns: tuple[tuple[int, ...], ...]
     points: tuple[Point, ...]
+    anywhere: str | None = None
 
     @cached_property
-    def _serving(self) -> tuple[tuple[int, ...], ...]:
-        """For each extent of each dimension, how far its points lie from the first one."""
+    def _serving(self) -> tuple[tuple[int | None, ...], ...]:
+        """For each extent of each dimension, how far its points lie from the first one.
+
+        ``None`` where there is none.
+        """
         strides = [math.prod(map(len, self.columns[n + 1 :])) for n in range(len(self.columns))]
         return tuple(
-            tuple(stride * bisect_left(column, n) for n in range(dim.low, dim.high + 1))
+            tuple(
+                stride * bisect_left(column, n) if dim.name in self.padded or n in column else None
+                for n in range(dim.low, dim.high + 1)
+            )
             for dim, column, stride in zip(self.dims, self.columns, strides, strict=True)
         )
 
@@ -96,10 +105,17 @@ class ShapeTable(Frozen):
         return all(a == b or (a > b and dim.name in self.padded) for dim, a, b in triples)
 
     def serving(self, sizes: Sequence[int]) -> Point:
-        """Return the nearest point that computes a shape; its extents lie in the ranges."""
+        """Return the nearest point that computes a shape; its extents lie in the ranges.
+
+        Where there is none, the function of any shape is a point of these extents.
+        """
         place = 0
         for steps, dim, size in zip(self._serving, self.dims, sizes, strict=True):
-            place += steps[size - dim.low]
+            step = steps[size - dim.low]
+            if step is None:
+                assert self.anywhere is not None, "each extent has a point, or there is a function"
+                return Point(function=self.anywhere, sizes=tuple(sizes))
+            place += step
         return self.points[place]
 
     def sizes_of(self, given: Sequence[TensorSpec]) -> tuple[int, ...]:
@@ -140,8 +156,10 @@ class ShapeTable(Frozen):
         known = self.named(sizes)
         return [tuple(_extent(extent, known) for extent in shape) for shape in self.outputs]
 
-    def true_extents(self, sizes: Sequence[int]) -> list[np.ndarray]:
-        """Return what a function takes after the inputs."""
+    def true_extents(self, point: Point, sizes: Sequence[int]) -> list[np.ndarray]:
+        """Return what the function of a point takes after the inputs."""
+        if point.function == self.anywhere:
+            return []
         known = self.named(sizes)
         return [np.array(known[name], "int64") for name in self.lengths]
 
@@ -166,10 +184,12 @@ def padded_to(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     """Repeat the last elements along each axis until an array has a shape.
 
     What is repeated is as valid an input as what was given: a token that is in the vocabulary, a
-    divisor that is not zero.
+    divisor that is not zero. Where there is nothing to repeat it is zero.
     """
     if array.shape == tuple(shape):
         return array
+    if not array.size:
+        return np.zeros(shape, array.dtype)
     found = np.empty(shape, array.dtype)
     found[tuple(map(slice, array.shape))] = array
     for axis, extent in enumerate(array.shape):

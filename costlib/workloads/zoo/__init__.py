@@ -50,7 +50,7 @@ def build_of(spec: NetworkSpec, name: str) -> Network:
     from costlib.workloads.importers.torch_export import export_module
 
     size = spec.sized(name.partition("@")[2])
-    return export_module(module_of(spec, size), [spec.takes(size)], name)
+    return export_module(module_of(spec, size), spec.takes(size), name)
 
 
 def module_of(spec: NetworkSpec, size: Size) -> Any:
@@ -59,7 +59,8 @@ def module_of(spec: NetworkSpec, size: Size) -> Any:
 
     from costlib.workloads.zoo.modules import randomise
 
-    example = torch.from_numpy(spec.takes(size).random(np.random.default_rng(0)))
+    rng = np.random.default_rng(0)
+    example = [torch.from_numpy(given.random(rng)) for given in spec.takes(size)]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        return randomise(spec.build(size), example)
+        return randomise(spec.build(size), *example)

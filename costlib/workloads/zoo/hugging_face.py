@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from costlib.workloads.zoo.registry import NetworkSpec, Size, tokens
+from costlib.workloads.zoo.registry import NetworkSpec, Size, token_and_cache, tokens
 
-_EAGER = {"attn_implementation": "eager"}
+_EAGER: dict[str, Any] = {"attn_implementation": "eager"}
 
 
 def _one_output(kind: str, head: str, output: str, extras: dict[str, Any], **options: Any) -> Any:
@@ -102,6 +102,46 @@ def _bert(name: str, hidden: int, layers: int, heads: int) -> NetworkSpec:
     )
 
 
+_LLAMA_MINI: dict[str, Any] = {
+    "hidden_size": 512,
+    "intermediate_size": 1376,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 8,
+}
+
+
+def _llama_step(_: Size) -> Any:
+    import transformers
+
+    config = transformers.LlamaConfig(
+        vocab_size=32000, max_position_embeddings=2048, **_LLAMA_MINI, **_EAGER
+    )
+    return with_cache(transformers.LlamaModel(config))
+
+
+def with_cache(model: Any) -> Any:
+    """Make a module of a decoder that takes a token and a cache, and returns the cache, grown."""
+    import torch
+    from transformers.cache_utils import DynamicCache
+
+    class WithCache(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, x: Any, keys: Any, values: Any) -> tuple[Any, Any, Any]:
+            cache = DynamicCache()
+            for layer, pair in enumerate(zip(keys.unbind(), values.unbind(), strict=True)):
+                cache.update(*pair, layer)
+            found = self.model(x, past_key_values=cache, use_cache=True)
+            grown = found.past_key_values.layers
+            keys, values = ([getattr(one, kind) for one in grown] for kind in ("keys", "values"))
+            return found.last_hidden_state, torch.stack(keys), torch.stack(values)
+
+    return WithCache()
+
+
 SPECS = (
     _vision("convnext_tiny", "ConvNext"),
     _vision(
@@ -138,12 +178,11 @@ SPECS = (
         "Llama",
         32000,
         2048,
-        hidden_size=512,
-        intermediate_size=1376,
-        num_hidden_layers=2,
-        num_attention_heads=8,
-        num_key_value_heads=8,
         use_cache=False,
+        **_LLAMA_MINI,
+    ),
+    NetworkSpec(
+        "llama_mini_step", _llama_step, token_and_cache(32000, 2, 8, 64), Size(1, 128), "p"
     ),
     _text("t5_encoder", "T5", 32128, head="EncoderModel"),
 )

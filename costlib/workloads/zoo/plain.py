@@ -22,10 +22,20 @@ def _own(name: str, make: Callable[[Any], Any], *rest: Any) -> NetworkSpec:
     return NetworkSpec(name, build, *rest)
 
 
+def _squeezenet_int8(size: Size) -> Any:
+    import torch
+
+    from costlib.workloads.zoo import modules
+
+    example = torch.randn(size.batch, 3, size.extent, size.extent)
+    return modules.quantised(modules.randomise(modules.squeezenet(), example), example)
+
+
 SPECS = (
     _own("densenet_small", lambda own: own.densenet((3, 6, 8, 6), growth=24)),
     _own("resnext_50", lambda own: own.ResNeXt((3, 4, 6, 3), groups=32, group_width=4)),
     _own("squeezenet", lambda own: own.squeezenet()),
+    NetworkSpec("squeezenet_int8", _squeezenet_int8),
     _own("vgg_11", lambda own: own.vgg(_VGG_11)),
     _own("dcgan", lambda own: own.dcgan(_NOISE, _WIDTHS), images(_NOISE), Size(1, 1)),
     _own("r3d", lambda own: own.r3d((32, 64, 128)), images(3, 8), Size(1, 112)),

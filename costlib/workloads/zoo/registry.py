@@ -13,24 +13,40 @@ from costlib.workloads.network import InputSpec
 
 @dataclass(frozen=True)
 class Size:
-    """How large a network's input is: samples at a time, and pixels a side or tokens of each."""
+    """How large a network's input is: samples at a time, and pixels a side or tokens of each.
+
+    Of a decoder these are the tokens that it has seen before.
+    """
 
     batch: int
     extent: int
 
 
-Takes = Callable[[Size], InputSpec]
-"""The one input of a network of a size."""
+Takes = Callable[[Size], tuple[InputSpec, ...]]
+"""The inputs of a network of a size."""
+
+_UNITS = {"r": "resolution", "s": "sequence", "p": "past"}
 
 
 def images(*channels: int) -> Takes:
     """Float images of so many channels, or clips of so many channels and frames."""
-    return lambda size: InputSpec("x", "float32", (size.batch, *channels, *[size.extent] * 2))
+    return lambda size: (InputSpec("x", "float32", (size.batch, *channels, *[size.extent] * 2)),)
 
 
 def tokens(vocabulary: int) -> Takes:
     """Sequences of token ids below ``vocabulary``."""
-    return lambda size: InputSpec("x", "int64", (size.batch, size.extent), vocabulary)
+    return lambda size: (InputSpec("x", "int64", (size.batch, size.extent), vocabulary),)
+
+
+def token_and_cache(vocabulary: int, layers: int, heads: int, width: int) -> Takes:
+    """A token id, and the keys and values of those before it in each layer."""
+
+    def takes(size: Size) -> tuple[InputSpec, ...]:
+        shape = (layers, size.batch, heads, size.extent, width)
+        cache = (InputSpec(name, "float32", shape) for name in ("keys", "values"))
+        return InputSpec("x", "int64", (size.batch, 1), vocabulary), *cache
+
+    return takes
 
 
 _PICTURE = images(3)
@@ -51,8 +67,8 @@ class NetworkSpec:
     size
         The default size.
     unit
-        The letter that stands for the extent in a variant's name: ``r`` (resolution) or
-        ``s`` (sequence).
+        The letter that stands for the extent in a variant's name: ``r`` (resolution),
+        ``s`` (sequence) or ``p`` (past tokens).
     """
 
     name: str
@@ -64,7 +80,7 @@ class NetworkSpec:
     @property
     def dims(self) -> dict[str, str]:
         """Its dimensions: the fields of its size, by what users call them."""
-        return {"batch": "batch", {"r": "resolution", "s": "sequence"}[self.unit]: "extent"}
+        return {"batch": "batch", _UNITS[self.unit]: "extent"}
 
     def sized(self, variant: str) -> Size:
         """Parse the part of a name after the ``@``, such as ``b4-r160``.

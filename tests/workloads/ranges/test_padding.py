@@ -58,6 +58,16 @@ def with_first(m, x):
     return torch.softmax(joined, 1).sum(1), joined.mean(1), joined[:, 1:]
 
 
+def behind_what_grows(m, x):
+    """A cache that grows by what is new, which knows its place."""
+    new = m.first + m.places(torch.arange(2) + x.shape[1])
+    grown = torch.cat([torch.zeros(0), x, new.expand(x.shape[0], -1, -1)], 1)
+    one = torch.cat(
+        [m.first.expand(x.shape[0], -1, -1), x, new[:, :1].expand(x.shape[0], -1, -1)], 1
+    )
+    return grown, one, torch.softmax(new @ grown.transpose(1, 2), -1) @ grown
+
+
 def by_place(m, x):
     return x + m.places(torch.arange(x.shape[1])), m.places.weight[: x.shape[1]]
 
@@ -77,6 +87,8 @@ RIGHT = {
     "convolution": lambda m, x: m.conv(x.transpose(1, 2)),
     "joined with what is always there": with_first,
     "by place": by_place,
+    "behind what grows": behind_what_grows,
+    "the size as a number": lambda m, x: (x * x.shape[1], x.long() - x.shape[1], x > x.shape[0]),
     "pairs": lambda m, x: (x.unsqueeze(1) - x.unsqueeze(2)).abs().amax((1, 3)),
     "split": lambda m, x: operator.mul(*x.split(2, -1)),
 }
@@ -85,7 +97,11 @@ REFUSED = {
     "flipped": (lambda m, x: x.flip(1), "aten.flip: it mixes elements along a dimension"),
     "sorted": (lambda m, x: x.sort(1).values, "aten.sort: it mixes"),
     "variance": (lambda m, x: x.var(1), "aten.var: it mixes"),
-    "the size as a number": (lambda m, x: x * x.shape[1], "computes with the size"),
+    "the size and small integers": (lambda m, x: x.int() * x.shape[1], "computes with the size"),
+    "what may be below 0": (
+        lambda m, x: m.places(x.shape[1] - 1 - torch.arange(x.shape[1])),
+        "looks up",
+    ),
     "strided": (lambda m, x: m.strided(x.transpose(1, 2)), "convolution: an extent is"),
     "the end first": (lambda m, x: x[:, -2:], "aten.slice"),
     "joined twice": (lambda m, x: torch.cat([x, x], 1), "aten.cat"),
@@ -152,3 +168,15 @@ def test_what_would_mix_is_refused(name: str) -> None:
 def test_no_mask_where_nothing_mixes() -> None:
     assert padded_module(RIGHT["elementwise"])[1].lengths == ()
     assert len(padded_module(RIGHT["attention"])[1].lengths) == 1
+
+
+def test_what_may_be_empty_has_no_largest_element() -> None:
+    module = Computing(attention).eval()
+    dims = {1: torch.export.Dim("s", min=0, max=16)}
+    program = export_in_ranges(module, (torch.randn(*POINT, WIDTH),), (dims,), "it")
+    graph = decomposed_graph(program)
+    (placeholder,) = (node for node in graph.graph.nodes if node.op == "placeholder")
+    symbol = str(placeholder.meta["val"].shape[1])
+    assert padded(graph, {symbol: 9}, {}, {symbol: 1}).lengths == (symbol,)
+    with pytest.raises(UnpaddableError, match="may be empty"):
+        padded(graph, {symbol: 9}, {}, {symbol: 0})

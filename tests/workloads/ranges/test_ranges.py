@@ -33,6 +33,11 @@ class Flip(nn.Module):
         return x.flip(1)
 
 
+class Deviation(nn.Module):
+    def forward(self, x):
+        return x.flip(1) / x.std(1, keepdim=True)
+
+
 class Fixed(nn.Module):
     def forward(self, x):
         return x + torch.ones(3, 4)
@@ -75,8 +80,8 @@ def test_dims_as_they_are_written() -> None:
         (["sequence=16:a"], "no range"),
         (["=1:2"], "no range"),
         (["sequence=128:16"], "is empty; write sequence=16:128"),
-        (["sequence=0:16"], "begins below 1"),
-        (["sequence=-3:16"], "begins below 1"),
+        (["sequence=-3:16"], "begins below 0"),
+        (["sequence=0:0"], "holds nothing but 0"),
         (["a=1:2", "a=1:3"], "two ranges"),
     ],
 )
@@ -120,7 +125,7 @@ def test_the_nearest_point_that_is_large_enough_serves(ends: list[tuple[int, int
     assert table.serving(sizes).sizes == min(enough)
     assert table.sizes_of([spec.model_copy(update={"shape": sizes})]) == sizes
     assert table.output_shapes(sizes) == [(sizes[0], sizes[-1] - 1)]
-    assert [int(n) for n in table.true_extents(sizes)] == [sizes[-1]]
+    assert [int(n) for n in table.true_extents(table.serving(sizes), sizes)] == [sizes[-1]]
     assert ShapeTable.model_validate_json(table.model_dump_json()) == table
 
 
@@ -166,15 +171,15 @@ def test_each_extent_by_itself_where_a_larger_one_does_not_serve() -> None:
     assert "aten.flip" in str(found.unpadded)
 
 
-def test_what_is_computed_with_the_size_is_another_at_each() -> None:
-    for batch in ((1, 1), (1, 2)):
-        found = ranged(exported(Scaled()), {"batch": batch, "sequence": (2, 3)})
-        assert found is not None
-        assert found.table.padded == ("batch",) * (batch == (1, 2))
-        for network in found.networks:
-            (x,) = network.random_inputs(0)
-            (expected,) = network.reference([x])
-            np.testing.assert_allclose(x * x.shape[1], expected)
+def test_what_is_computed_with_the_size_is_told_the_size() -> None:
+    found = ranged(exported(Scaled()), {"batch": (1, 2), "sequence": (2, 3)})
+    assert found is not None
+    assert found.table.padded == ("batch", "sequence")
+    assert found.table.lengths == ("sequence",)
+    for network in found.networks:
+        x, _ = network.examples
+        (expected,) = network.reference([x])
+        np.testing.assert_allclose(x * x.shape[1], expected)
 
 
 def test_an_output_may_be_of_any_extent_where_nothing_is_padded() -> None:
@@ -218,8 +223,19 @@ def test_what_cannot_have_ranges(source, dims, reason: str) -> None:
 
 def test_too_many_extents_one_by_one() -> None:
     wide = torch.export.Dim("sequence", min=1, max=100)
-    with pytest.raises(InputError, match=r"aten.flip.*100 are too many, narrow the range"):
-        ranged(exported(Flip(), {1: wide}), {})
+    found = ranged(exported(Flip(), {1: wide}), {})
+    assert found is not None and found.table.anywhere is not None
+    assert found.table.padded == ()
+    points = {point.sizes for point in found.table.points}
+    assert points == {(1,), (3,), (6,), (16,), (40,), (100,)}
+    assert found.table.serving((6,)).function != found.table.anywhere
+    assert found.table.serving((7,)) == Point(function=found.table.anywhere, sizes=(7,))
+
+
+def test_no_program_of_any_shape_either() -> None:
+    wide = torch.export.Dim("sequence", min=2, max=100)
+    with pytest.raises(InputError, match=r"aten.*99 are too many, and TVM has no program of any"):
+        ranged(exported(Deviation(), {1: wide}), {})
 
 
 def test_a_module_that_fixes_what_should_have_a_range() -> None:

@@ -139,9 +139,14 @@ def _inputs(graph: onnx.GraphProto, source: str) -> dict[str, Any]:
                         f"dimension {axis} is {extent.dim_value}"
                     )
                 label = extent.dim_param or "unknown"
+                way = (
+                    f"`costlib tune --dim {label}=1:32` takes a range of it; or "
+                    if (extent.dim_param)
+                    else ""
+                )
                 raise UnsupportedModelError(
                     f"{source}: dimension {axis} of input '{value.name}' is dynamic ({label}); "
-                    "fix it, e.g. with onnx.tools.update_model_dims, before importing"
+                    f"{way}fix it, e.g. with onnx.tools.update_model_dims, before importing"
                 )
         try:
             dtype = dtype_of(kind.elem_type)
