@@ -163,9 +163,8 @@ def collect(
     if not again.ids and not collection.unfinished():
         return dataset
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
-    devices = fleet.pool(hardware) if fleet else None
     reference = dataset.canary(hardware.hardware_id)
-    with measurer_for(hardware, config, reference, devices) as measurer:
+    with measurer_for(hardware, config, reference, fleet) as measurer:
         measurer.reference = (
             dataset.add_hardware(hardware, measurer.reference) or measurer.reference
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from costlib.features import tiled_programs
+from costlib.features import tiled_kernels, tiled_programs
 
 _TASK = ("task.flops", "hardware.cores", "hardware.vector", "hardware.last_cache")
 
@@ -92,3 +92,25 @@ CONTEXT: Mapping[str, tuple[str, ...]] = {
     "schedule": (*TASK, *_STEPS, *_WORDS, *_SIZES, *tiled_programs.COLUMNS),
 }
 """By view: all that there are now, in the order of a batch's context."""
+
+_LAUNCH = (
+    *("kernels", "threads", "threads.idle", "blocks", "virtual_threads", "shared_bytes"),
+    *("local_bytes", "registers", "spilled", "tensor_cores", "occupancy", "wave.last"),
+    "multiprocessors.busy",
+)
+_TRAFFIC = (
+    *("global.fetched", "global.stored", "global.wanted", "global.per_operation"),
+    *("shared.accesses", "shared.per_operation", "shared.conflicts", "shared.conflicts.worst"),
+    *("copied.widest", "copied.narrowest", "unroll_steps"),
+)
+
+GPU: Mapping[str, tuple[str, ...]] = {
+    "statements": tuple(f"gpu.{name}" for name in (*_LAUNCH, *_TRAFFIC)),
+    "schedule": tuple(f"gpu.{name}" for name in tiled_kernels.COLUMNS),
+}
+"""By view: what follows these for programs of a GPU, see :mod:`costlib.features.gpu_features`."""
+
+
+def columns_of(view: str, kind: str) -> tuple[str, ...]:
+    """Return the names of what programs for a kind of hardware are described by."""
+    return CONTEXT[view] if kind == "cpu" else CONTEXT[view] + GPU[view]

@@ -10,7 +10,7 @@ import numpy as np
 
 from costlib.arrays import Float32s
 from costlib.features.batch import FeatureBatch, concatenate
-from costlib.features.columns import CONTEXT
+from costlib.features.columns import columns_of
 from costlib.features.nest_features import describe_nests
 from costlib.hardware import Hardware
 from costlib.tvm_compat import ms
@@ -39,7 +39,8 @@ def lowered_batch(
     with ThreadPoolExecutor(1) as thread:  # TVM extracts without holding Python's lock.
         stores = thread.submit(extract_stores, context, schedules)
         nests = describe_nests([schedule.mod for schedule in schedules], hardware)
-    return concatenate(stores.result(), lowered_context(task, nests), CONTEXT["statements"])
+    names = columns_of("statements", hardware.kind)
+    return concatenate(stores.result(), lowered_context(task, nests), names)
 
 
 def lowered_context(task: Float32s, nests: Float32s) -> Float32s:

@@ -17,7 +17,7 @@ import numpy as np
 
 from costlib.arrays import Float32s, Floats
 from costlib.features.batch import FeatureBatch, concatenate
-from costlib.features.columns import CONTEXT
+from costlib.features.columns import CONTEXT, columns_of
 from costlib.features.tiled_nest import TiledNest
 from costlib.features.tiled_programs import COLUMNS as NEST_COLUMNS
 from costlib.identity import content_id
@@ -76,13 +76,13 @@ class ScheduleEncoder:
         ).astype("float32")
 
     @property
-    def context_features(self) -> int:
-        """:data:`CONTEXT_FEATURES`, and what else is told of a GPU's programs."""
-        further = 0 if self.nest is None else self.nest.width - len(NEST_COLUMNS)
-        return CONTEXT_FEATURES + further
+    def columns(self) -> tuple[str, ...]:
+        """Names of what describes a program beside its tokens, from the task on."""
+        is_on_gpu = self.nest is not None and self.nest.width > len(NEST_COLUMNS)
+        return columns_of("schedule", "cuda" if is_on_gpu else "cpu")
 
     def context(self, decisions: Mapping[int, Any], count: int) -> Float32s:
-        """Return float32 `n x` :attr:`context_features`.
+        """Describe `n` programs by the :attr:`columns` behind those of task and hardware, float32.
 
         It takes what :meth:`costlib.features.tiled_nest.TiledNest.describe` does.
         """
@@ -122,8 +122,8 @@ def schedule_batch(
     """
     tokens: list[Float32s] = [np.empty((0, TOKEN_FEATURES), "float32")] * len(sketch_ids)
     names = np.asarray(sketch_ids)
-    width = max((encoders[str(name)].context_features for name in names), default=CONTEXT_FEATURES)
-    contexts = np.zeros((len(sketch_ids), len(context) + width), "float32")
+    columns = next((encoders[name].columns for name in sketch_ids), CONTEXT["schedule"])
+    contexts = np.zeros((len(sketch_ids), len(columns)), "float32")
     contexts[:, : len(context)] = context
     for sketch_id in np.unique(names):
         rows = np.flatnonzero(names == sketch_id)
@@ -137,7 +137,7 @@ def schedule_batch(
         contexts[rows, len(context) :] = encoder.context(decided, len(rows))
         for row, program in zip(rows, encoded, strict=True):
             tokens[row] = program
-    return concatenate(tokens, contexts, CONTEXT["schedule"])
+    return concatenate(tokens, contexts, columns)
 
 
 def _describe(numbers: list[list[float]]) -> Float32s:

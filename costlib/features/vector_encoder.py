@@ -6,7 +6,6 @@ import numpy as np
 
 from costlib.arrays import Float32s, Integers
 from costlib.features.batch import FeatureBatch
-from costlib.features.columns import CONTEXT
 from costlib.features.schedule import TOKEN_FEATURES, ScheduleEncoder
 from costlib.space.vectors import DecisionVectors
 
@@ -47,4 +46,4 @@ class VectorEncoder:
         decided = {i: values[vectors[:, place]] for i, (place, values) in self._decided.items()}
         context = np.tile(self._context, (count, 1))
         context = np.hstack([context, self._encoder.context(decided, count)])
-        return FeatureBatch(stores, offsets, context, CONTEXT["schedule"])
+        return FeatureBatch(stores, offsets, context, self._encoder.columns)

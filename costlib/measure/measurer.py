@@ -259,8 +259,8 @@ class Measurer(AbstractContextManager["Measurer"]):
         program = candidate.program
         cache = task.cache
         if candidate.schedule is None or job is None or build is None:
-            why = DesignSpace(task).refusal(program) or "does not pass the postprocessors"
-            return Measurement(program, Status.INVALID, error=why, cache=cache)
+            refused = DesignSpace(task).refusal(program) or "does not pass the postprocessors"
+            return Measurement(program, Status.INVALID, error=refused, cache=cache)
         if build.error is not None:
             status = Status.BUILD_TIMEOUT if build.timed_out else Status.BUILD_ERROR
             return Measurement(program, status, error=build.error, cache=cache)

@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from costlib.arrays import Floats, Integers
 from costlib.errors import BundleError, InputError
 from costlib.features.batch import FeatureBatch
-from costlib.features.columns import CONTEXT, ORIGINAL
+from costlib.features.columns import ORIGINAL, columns_of
 from costlib.files import first_line
 
 View = Literal["statements", "schedule"]
@@ -134,7 +134,7 @@ def load_columns(folder: Path, view: View) -> tuple[str, ...]:
     if not file.exists():
         return ORIGINAL[view]
     names = _names.validate_json(file.read_bytes())
-    if unknown := [name for name in names if name not in CONTEXT[view]]:
+    if unknown := [name for name in names if name not in columns_of(view, "cuda")]:
         raise BundleError(
             f"{folder} was trained with a column {unknown[0]!r}, which this costlib does not "
             "compute; update costlib"

@@ -16,7 +16,7 @@ from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError, UnknownNameError
 from costlib.features.batch import FeatureBatch, join
 from costlib.features.build import build_features
-from costlib.features.columns import CONTEXT
+from costlib.features.columns import columns_of
 from costlib.features.lowered import lowered_context
 from costlib.features.precision import precision
 from costlib.features.programs import programs_by_task
@@ -224,6 +224,12 @@ def chosen_hardware(dataset: Dataset, chosen: Chosen) -> dict[str, Hardware]:
     return _of_one_kind(dataset, real)
 
 
+def trained_columns(dataset: Dataset, view: View, chosen: Chosen) -> tuple[str, ...]:
+    """Return the columns that programs of a dataset are described by, on the chosen hardware."""
+    kinds = {hardware.kind for hardware in chosen_hardware(dataset, chosen).values()}
+    return columns_of(view, *kinds)
+
+
 def _of_one_kind(dataset: Dataset, chosen: dict[str, Hardware]) -> dict[str, Hardware]:
     kinds = {hardware.kind: hardware_id for hardware_id, hardware in chosen.items()}
     if len(kinds) > 1:
@@ -301,7 +307,7 @@ def _statements(
             flops = row["flops"] or 0.0
             task = task_features(flops, types[workload_id], machine, canary, cache)
             context = lowered_context(task, nests)
-            batch = FeatureBatch(stores, offsets, context, CONTEXT["statements"])
+            batch = FeatureBatch(stores, offsets, context, columns_of("statements", machine.kind))
             yield _task(batch, programs, workload_id, hardware_id)
 
 

@@ -17,7 +17,6 @@ import polars as pl
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError, InputError
 from costlib.features.build import build_features
-from costlib.features.columns import CONTEXT
 from costlib.models.base import CostModel
 from costlib.models.gbdt import GbdtModel
 from costlib.training.batches import (
@@ -27,6 +26,7 @@ from costlib.training.batches import (
     chosen_hardware,
     concatenate,
     measured_rows,
+    trained_columns,
 )
 
 _LOCAL = "local:"
@@ -138,7 +138,7 @@ def fit_on_cluster(
         client=client, n_estimators=model.config.num_trees, **_for_scikit_learn(parameters)
     )
     ranker.fit(column(0, "float32"), column(1, "int32"), group=column(2, "int64"))
-    model.adopt(ranker.booster_, CONTEXT[model.view])
+    model.adopt(ranker.booster_, trained_columns(dataset, model.view, hardware))
     return programs, workloads
 
 

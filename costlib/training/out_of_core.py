@@ -17,11 +17,17 @@ from costlib.arrays import Bools, Float32s, Floats
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
 from costlib.features.build import build_features
-from costlib.features.columns import CONTEXT
 from costlib.models.boosting import lgb
 from costlib.models.gbdt import GbdtConfig, GbdtModel, ranked_together
 from costlib.schema import CacheState
-from costlib.training.batches import Chosen, Progress, batches, chosen_hardware, measured_tasks
+from costlib.training.batches import (
+    Chosen,
+    Progress,
+    batches,
+    chosen_hardware,
+    measured_tasks,
+    trained_columns,
+)
 
 MAX_BIN = 15
 
@@ -73,7 +79,7 @@ def fit_gbdt(
         reference=bins,
         params=parameters,
     )
-    model.fit_binned(data, CONTEXT[model.view], seed=seed)
+    model.fit_binned(data, trained_columns(dataset, model.view, hardware), seed=seed)
     return model
 
 
