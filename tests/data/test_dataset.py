@@ -41,6 +41,7 @@ MEASUREMENT = st.fixed_dictionaries(
         "measured_at": st.integers(0, 2**41).map(
             lambda ms: datetime.fromtimestamp(ms // 1000, UTC)
         ),
+        "cache": st.sampled_from(CacheState).map(str),
     }
 )
 
