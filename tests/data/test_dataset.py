@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from costlib.canary_times import CanaryTimes
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError, StorageError, UnknownNameError
-from costlib.schema import TABLES, Origin, Status
+from costlib.schema import TABLES, CacheState, Origin, Status
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 SECONDS = st.lists(st.floats(allow_nan=False), max_size=4)
