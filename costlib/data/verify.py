@@ -258,7 +258,8 @@ class _Verifier:
 def _once(key: list[str], frame: pl.DataFrame, seen: set[Any]) -> Check:
     """Check that a key was not seen before, and add all keys to ``seen``."""
     ids = frame[key[0]] if len(key) == 1 else frame.select(key).iter_rows()
-    return Check(f"repeat a {' and '.join(key)}", checks.repeated(ids, seen), _MEND_TWICE)
+    named = " and ".join(name for name in key if name not in ADDED)
+    return Check(f"repeat a {named}", checks.repeated(ids, seen), _MEND_TWICE)
 
 
 def _wrong_hardware(file: Path, content: HardwareFile) -> str | None:

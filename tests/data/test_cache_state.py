@@ -51,7 +51,6 @@ def test_old_and_new_records_side_by_side(shipped: Dataset) -> None:
     hardware_id = rows["hardware"][0]
     cold = rows.drop("hardware").filter(pl.col("status") == "ok").row(0, named=True)
     shipped.append_measurements(hardware_id, [cold | {"cache": "cold_weights"}])
-    assert not verify(shipped)
     done = compact(shipped, drop_duplicates=True)
     assert done.dropped == 0
     (part,) = shipped.part_files("measurements")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from costlib.canary_times import CanaryTimes
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError, StorageError, UnknownNameError
-from costlib.schema import TABLES, Origin, Status
+from costlib.schema import TABLES, CacheState, Origin, Status
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 SECONDS = st.lists(st.floats(allow_nan=False), max_size=4)
@@ -41,6 +41,7 @@ MEASUREMENT = st.fixed_dictionaries(
         "measured_at": st.integers(0, 2**41).map(
             lambda ms: datetime.fromtimestamp(ms // 1000, UTC)
         ),
+        "cache": st.sampled_from(CacheState).map(str),
     }
 )
 
