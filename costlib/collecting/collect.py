@@ -157,7 +157,7 @@ def collect(
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
     devices = fleet.pool(hardware) if fleet else None
     reference = dataset.canary(hardware.hardware_id)
-    with measurer_for(hardware, config, reference, devices) as measurer:
+    with measurer_for(hardware, config or MeasureConfig(), reference, devices) as measurer:
         measurer.reference = (
             dataset.add_hardware(hardware, measurer.reference) or measurer.reference
         )

@@ -245,9 +245,10 @@ class Measurer(AbstractContextManager["Measurer"]):
         if build.error is not None:
             status = Status.BUILD_TIMEOUT if build.timed_out else Status.BUILD_ERROR
             return Measurement(program, status, error=build.error)
-        if (why := why_not_run(build.kernels, self.hardware.target)) is not None:
+        veto = why_not_run(build.kernels, self.hardware.target)
+        if veto is not None:
             Path(job.path).unlink()
-            return Measurement(program, Status.INVALID, build_secs=build.elapsed_secs, error=why)
+            return Measurement(program, Status.INVALID, build_secs=build.elapsed_secs, error=veto)
         arguments = entry_argument_shapes(candidate.schedule.mod)
         run, latency_s = self.run_program(task, program, Path(job.path), arguments, best_s)
         Path(job.path).unlink()
