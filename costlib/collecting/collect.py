@@ -140,6 +140,8 @@ def collect(
     if programs_per_task < 1:
         raise InputError(f"programs_per_task is {programs_per_task}; it must be at least 1")
     hardware = hardware or (fleet.only_hardware() if fleet else Hardware.local())
+    if bundle is not None:
+        bundle.check_kind(hardware)
     proposer = Proposer(mix or Mix(), hardware, bundle, seed)
     states = _tunable(tasks)
     if not states:

@@ -31,7 +31,7 @@ def parts() -> list[str]:
         ),
         f"On {machine(result['hardware'])}, the search without a bundle and random programs take "
         f"turns, {trials} trials each with one seed; PyTorch runs in full single precision. The "
-        "search was made for CPUs, and does not pay there yet.",
+        "search was made for CPUs then, and did not pay there.",
         *_networks(result),
         "## Outputs",
         f"{right} of {len(outputs)} random programs give what the unscheduled program gives on the "
