@@ -119,6 +119,7 @@ def adapt(
     start = bundle if isinstance(bundle, Bundle) else load_pretrained(bundle)
     start.statement_model()
     hardware = hardware or (fleet.only_hardware() if fleet else Hardware.local())
+    start.check_kind(hardware)
     out = Path(out)
     work = out.with_name(f".{out.name}-adapting")
     if not holds_bundle(out):

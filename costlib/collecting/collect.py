@@ -148,6 +148,8 @@ def collect(
     if programs_per_task < 1:
         raise InputError(f"programs_per_task is {programs_per_task}; it must be at least 1")
     hardware = hardware or (fleet.only_hardware() if fleet else Hardware.local())
+    if bundle is not None:
+        bundle.check_kind(hardware)
     proposer = Proposer(mix or Mix(), hardware, bundle, seed)
     states = _tunable(tasks)
     if not states:
@@ -164,7 +166,7 @@ def collect(
         return dataset
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
     reference = dataset.canary(hardware.hardware_id)
-    with measurer_for(hardware, config, reference, fleet) as measurer:
+    with measurer_for(hardware, config or MeasureConfig(), reference, fleet) as measurer:
         measurer.reference = (
             dataset.add_hardware(hardware, measurer.reference) or measurer.reference
         )

@@ -182,14 +182,15 @@ class TiledKernels:
         """Return the numbers that a category's decisions come to; 1 where it is none."""
         if index is None or index not in decisions or self._instructions[index][0] != CHOICE:
             return np.ones(count)
-        return np.array(self._instructions[index][2][0], "float64")[np.array(decisions[index])]
+        values = np.array(self._instructions[index][2][0], "float64")
+        return np.asarray(values[np.array(decisions[index])])
 
 
 def _reach(access: Access, tiles: Integers) -> Floats:
     """Return how many elements a tile touches in each dimension; float64 `n x dimensions`."""
     steps = np.abs(access.steps)
     reach = 1 + (tiles - 1) @ steps.T
-    return np.minimum(reach, np.array(access.shape)).astype("float64")
+    return np.asarray(np.minimum(reach, np.array(access.shape)).astype("float64"))
 
 
 def _log(values: Any) -> Floats:

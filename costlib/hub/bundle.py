@@ -110,6 +110,20 @@ class Bundle:
             {one.hardware_id for one in known if one.family == hardware.family}
         )
 
+    def check_kind(self, hardware: Hardware) -> None:
+        """Check that it was trained on hardware of this kind: CPUs, or a kind of GPU.
+
+        Raises
+        ------
+        InputError
+            It was not, and its models take other numbers than describe such programs.
+        """
+        if hardware.kind not in {entry.hardware.kind for entry in self.manifest.hardware}:
+            raise InputError(
+                f"the bundle '{self.name}' was trained on {', '.join(self.manifest.families)} and "
+                f"says nothing of {hardware.family}; leave it out (--pretrained none), or train one"
+            )
+
     def unknown(self, hardware: Hardware) -> str:
         """Say in a line what of this hardware the models have not seen; nothing if they know it."""
         known = [entry.hardware for entry in self.manifest.hardware]

@@ -144,6 +144,9 @@ def fine_tune(
     source = dataset.path if isinstance(dataset, Dataset) else dataset
     dataset = dataset if isinstance(dataset, Dataset) else Dataset.open(dataset)
     check_complete(dataset)
+    known = chosen_hardware(dataset, hardware)
+    for one in known.values():
+        bundle.check_kind(one)
     sides = sides_of(dataset, hardware, held_out_share, apart, seed)
 
     def taught(model: CostModel) -> FineTuned:
@@ -152,7 +155,6 @@ def fine_tune(
 
     model = taught(bundle.model)
     draft = None if bundle.draft is None else taught(bundle.draft)
-    known = chosen_hardware(dataset, hardware)
     learnt = measured_rows(dataset, hardware, sides.learnt).collect()
     trained = set(learnt["workload_id"])
     found = collect_priors(dataset, only=trained, hardware=known)

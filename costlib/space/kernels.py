@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -79,7 +79,7 @@ def why_not_launched(mod: Any, target: Mapping[str, Any]) -> str | None:
     target
         The target as a dictionary: it has the device's limits.
     """
-    limits = (
+    limits: tuple[tuple[str, int | None, Callable[[Kernel], int]], ...] = (
         ("threads a block", target.get("max_threads_per_block"), lambda k: k.threads),
         (
             "bytes of shared memory a block",

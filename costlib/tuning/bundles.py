@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from costlib.errors import InputError
 from costlib.hardware import Hardware
 from costlib.hub import Bundle, load_pretrained
 from costlib.hub.catalog import DEFAULT_BUNDLE
@@ -37,11 +36,7 @@ def bundle_for(bundle: Bundle | str | Path | None, hardware: Hardware) -> Bundle
     if bundle is None and (bundle := _shipped(hardware)) is None:
         return None
     loaded = bundle if isinstance(bundle, Bundle) else load_pretrained(bundle)
-    if hardware.kind not in {entry.hardware.kind for entry in loaded.manifest.hardware}:
-        raise InputError(
-            f"the bundle '{loaded.name}' was trained on {', '.join(loaded.manifest.families)} and "
-            f"says nothing of {hardware.family}; leave it out, or use --pretrained none"
-        )
+    loaded.check_kind(hardware)
     if unknown := loaded.unknown(hardware):
         start = "" if loaded.name == DEFAULT_BUNDLE else f"--pretrained {loaded.path} "
         advice = f"; `costlib adapt {start}--out MINE` teaches it this machine"

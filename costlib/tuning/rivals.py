@@ -130,10 +130,10 @@ class Rivals(AbstractContextManager["Rivals"]):
             return
         self._setting = setting
         folder = self._stack.enter_context(ScratchFolder())
-        is_pytorch = isinstance(network.reference, TorchReference)
+        reference = network.reference
         try:
-            self._handover = Handover(network.reference, original.inputs, folder)
-            if is_pytorch and setting.device != "cpu":
+            self._handover = Handover(reference, original.inputs, folder)
+            if isinstance(reference, TorchReference) and setting.device != "cpu":
                 report(f"loading {network.name} into PyTorch on the device")
                 self.pytorch = Rival(PYTORCH)
                 self._start(self.pytorch, original)
@@ -143,8 +143,8 @@ class Rivals(AbstractContextManager["Rivals"]):
         except BaseException:
             self._stack.close()
             raise
-        if is_pytorch and setting.device == "cpu":
-            settings = _in_this_process(network.reference, original.inputs, setting.threads)
+        if isinstance(reference, TorchReference) and setting.device == "cpu":
+            settings = _in_this_process(reference, original.inputs, setting.threads)
             self.pytorch = Rival(PYTORCH, settings)
 
     def __exit__(self, *_: object) -> None:

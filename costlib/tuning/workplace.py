@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def measurer_for(
     hardware: Hardware,
-    config: MeasureConfig | None,
+    config: MeasureConfig,
     reference: CanaryTimes | None,
     fleet: Fleet | None,
 ) -> Measurer:

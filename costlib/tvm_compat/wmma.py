@@ -123,6 +123,8 @@ class _Replaced(Rewriter):
         return super().visit(node)
 
 
-@tvm.register_global_func("tvm_callback_cuda_postproc", override=True)
+@tvm.register_global_func(  # type: ignore[untyped-decorator]
+    "tvm_callback_cuda_postproc", override=True
+)
 def _with_tf32(code: str, _target: Any) -> str:
     return _FRAGMENT.sub(_ELEMENT, code)

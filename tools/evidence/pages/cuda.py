@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tools.evidence.files import read_result
 from tools.evidence.markdown import table
 from tools.evidence.pages.page import Page
@@ -29,7 +31,8 @@ def parts() -> list[str]:
         ),
         f"On {machine(result['hardware'])}, the search without a bundle and random programs take "
         f"turns, {trials} trials each with one seed; PyTorch runs in full single precision. The "
-        "search was made for CPUs, and does not pay there yet.",
+        "search was made for CPUs then, and did not pay there.",
+        *_networks(result),
         "## Outputs",
         f"{right} of {len(outputs)} random programs give what the unscheduled program gives on the "
         "CPU.",
@@ -48,6 +51,24 @@ def parts() -> list[str]:
         ),
         *measured("cuda"),
     ]
+
+
+def _networks(result: dict[str, Any]) -> list[str]:
+    """Return the table of the networks, if any was tuned."""
+    found = result.get("networks", {}) | result.get("held_out", {})
+    if "error" in found or not found:
+        return []
+    sides = ("untuned_us", "tuned_us", "pytorch_us", "torch_compile_us")
+    rows = [
+        [
+            name,
+            f"{network['trials']} of {network['wanted']}",
+            *("-" if network[side] is None else f"{network[side] / 1e3:.2f}" for side in sides),
+        ]
+        for name, network in found.items()
+    ]
+    columns = ["network", "trials", "untuned, ms", "tuned, ms", "PyTorch, ms", "torch.compile, ms"]
+    return ["## Networks", table(columns, rows)]
 
 
 PAGE = Page("cuda", "On a GPU", parts)
