@@ -1,7 +1,7 @@
 """Sketches whose innermost loops are an instruction of the processor, and what TVM needs for them.
 
-TVM has rules for products of 8 bits; those for bfloat16 and for AMX's tiles are ours. They fit tasks
-whose weights are packed for the instruction, see :mod:`costlib.workloads.packed_products`.
+TVM has rules for products of 8 bits; those for bfloat16 and for AMX's tiles are ours. They fit
+tasks whose weights are packed for the instruction, see :mod:`costlib.workloads.packed_products`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tvm.ir.utils import derived_object
 from tvm.s_tir.schedule.transform import tile_with_tensor_intrin
 
 from costlib.processor import has_instructions
