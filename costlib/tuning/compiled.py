@@ -65,22 +65,7 @@ class CompiledNetwork:
 
     @classmethod
     def build(cls, prepared: Any, hardware: Hardware, database: Any | None = None) -> Self:
-        """Compile a prepared network.
-
-        Parameters
-        ----------
-        prepared
-            What :func:`costlib.workloads.prepare_network` returns.
-        hardware
-            What to compile for.
-        database
-            A MetaSchedule database; subgraphs that it has no program for stay as they are.
-
-        Raises
-        ------
-        UnsupportedModelError
-            TVM cannot compile it.
-        """
+        """Compile a prepared network; see :meth:`costlib.tuning.library.NetworkLibrary.build`."""
         library = NetworkLibrary.build(prepared, hardware, database)
         network = cls(library.module)
         network._library = library

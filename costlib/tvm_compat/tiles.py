@@ -111,8 +111,10 @@ def main(a: T.handle, b: T.handle, c: T.handle) -> None:
         T.writes(C[0:{rows}, 0:{lanes}])
         with T.attr(0, "pragma_import_llvm", CODE):
             T.evaluate(T.call_extern(
-                "int32", "{name}", T.address_of(C[0, 0]), T.Cast("int64", sc) * T.int64({sum_bytes}),
-                T.address_of(A[0, 0]), T.Cast("int64", sa) * T.int64({left_bytes}), T.address_of(B[0, 0, 0])))
+                "int32", "{name}",
+                T.address_of(C[0, 0]), T.Cast("int64", sc) * T.int64({sum_bytes}),
+                T.address_of(A[0, 0]), T.Cast("int64", sa) * T.int64({left_bytes}),
+                T.address_of(B[0, 0, 0])))
 """
 
 _ZERO = """

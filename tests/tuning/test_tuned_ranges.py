@@ -204,3 +204,49 @@ def test_no_extent_of_0_where_nothing_can_be_padded() -> None:
     )
     with pytest.raises(InputError, match=r"cannot be compiled for 's' of 0 .*may be empty"):
         ranged(program, {"s": (0, 9)})
+
+
+class Turned(nn.Module):
+    """What no larger shape computes, as it begins at the end."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        return torch.relu(self.linear(x.flip(1))), x.sum(0)
+
+
+@pytest.fixture(scope="module")
+def turned():
+    torch.manual_seed(0)
+    dims = {0: torch.export.Dim("batch", min=1, max=3), 1: torch.export.Dim("s", min=1, max=90)}
+    return torch.export.export(Turned().eval(), (torch.randn(2, 4, WIDTH),), dynamic_shapes=(dims,))
+
+
+def test_a_program_of_any_shape_computes_what_no_point_does(
+    turned, hardware, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    network = ranged(turned, {})
+    assert network is not None and network.table.padded == ("batch",)
+    assert [record.message for record in caplog.records if "untuned program" in record.message]
+    prepared = [prepare_network(point, hardware) for point in network.networks]
+    CompiledNetwork.build(network.as_one(prepared, hardware), hardware).save(tmp_path / "net.so")
+    compiled = CompiledNetwork.load(tmp_path / "net.so")
+    points = {point.sizes[1] for point in network.table.points}
+    assert {1, 90} < points
+    for extent in (1, 2, 31, 89, 90):
+        for batch in (1, 2, 3):
+            x = torch.randn(batch, extent, WIDTH)
+            for found, expected in zip(compiled(x), turned.module()(x), strict=True):
+                torch.testing.assert_close(found, expected)
+
+
+def test_a_run_with_a_program_of_any_shape(turned, hardware, tmp_path: Path) -> None:
+    dims = {"batch": (1, 1), "s": (1, 60)}
+    result = tune(turned, out=tmp_path, trials=2, bundle="none", hardware=hardware, dim=dims)
+    (found,) = result.ranges
+    assert "an extent that is no point has an untuned program" in found.between
+    assert not any(one.fault for one in found.compared)
+    points = [one.sizes for one in found.points]
+    assert any(one.sizes not in points for one in found.compared)

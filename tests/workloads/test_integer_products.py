@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
+from costlib.errors import UnsupportedModelError
 from costlib.hardware import Hardware
 from costlib.tuning.check import check
 from costlib.tuning.compiled import CompiledNetwork
@@ -179,3 +180,18 @@ def test_programs_of_pt2e(hardware: Hardware) -> None:
         assert len(packed(network, hardware)) == 3
     moved = [t.name for t in extract_tasks(network, hardware) if "transpose" in t.name]
     assert len(moved) <= 2, "channels stay last between convolutions"
+
+
+@pytest.mark.parametrize("operator", ["QLinearNothing", "QGemmAndMore"])
+def test_a_quantised_operator_that_does_not_exist(operator: str) -> None:
+    node = helper.make_node(operator, ["x"], ["out"], domain="com.microsoft")
+    graph = helper.make_graph(
+        [node],
+        "unknown",
+        [helper.make_tensor_value_info("x", TensorProto.UINT8, [2, 3])],
+        [helper.make_tensor_value_info("out", TensorProto.UINT8, [2, 3])],
+    )
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    with pytest.raises(UnsupportedModelError, match=operator) as caught:
+        load_network(helper.make_model(graph, opset_imports=opsets, ir_version=10))
+    assert "\n" not in str(caught.value)

@@ -51,9 +51,9 @@ def _whisper_encoder(_: Size) -> Any:
     return _of(WhisperEncoder, "last_hidden_state", {"encoder_ffn_dim": 1536, **sizes})
 
 
-def _sound(size: Size) -> InputSpec:
+def _sound(size: Size) -> tuple[InputSpec, ...]:
     """Describe spectrograms of 80 bands, a hundred columns a second."""
-    return InputSpec("x", "float32", (size.batch, 80, size.extent))
+    return (InputSpec("x", "float32", (size.batch, 80, size.extent)),)
 
 
 OUTSIDE = {

@@ -25,6 +25,7 @@ from costlib.workloads.ranges.labels import (
     axis_of,
     extent_of,
     is_static,
+    parts_of,
 )
 from costlib.workloads.ranges.masks import Masks, aten, symbol_of
 from costlib.workloads.ranges.moving import elementwise
@@ -320,6 +321,8 @@ class _Padding:
     def _with_true_sizes(self, node: Any) -> None:
         """Replace sizes that a tensor is computed with by those of the smaller shape."""
         tensors = [one for one in node.all_input_nodes if not self._is_size(one)]
+        if node.target._overloadname not in ("Tensor", "Scalar"):
+            raise UnpaddableError("it computes with the size")
         dtypes = [one.meta["val"].dtype for one in tensors]
         if not all(dtype.is_floating_point or dtype == torch.int64 for dtype in dtypes):
             raise UnpaddableError("it computes with the size")
@@ -353,10 +356,16 @@ def _is_count(node: Any, counts: set[Any]) -> bool:
         return False
     name = _name(node)
     if name == "aten.add":
-        more = node.args[1]
-        is_size = isinstance(more, fx.Node) and isinstance(more.meta.get("val"), torch.SymInt)
-        return (is_size or (isinstance(more, int) and more >= 0)) and not node.kwargs
+        return _is_not_negative(node.args[1]) and not node.kwargs
     return name in _LAYING_OUT or name in _COPYING or name in _KEEPING
+
+
+def _is_not_negative(number: Any) -> bool:
+    """Whether a number, or a size, is not below 0, as far as is seen."""
+    if isinstance(number, fx.Node) and isinstance(number.meta.get("val"), torch.SymInt):
+        (factor,) = axis_of(number.meta["val"].node.expr)
+        return isinstance(factor, str) and parts_of(factor)[1] >= 0
+    return isinstance(number, int) and number >= 0
 
 
 def _symbols(extent: Any) -> Any:

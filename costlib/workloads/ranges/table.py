@@ -98,23 +98,36 @@ class ShapeTable(Frozen):
             for point in self.points
         ]
         best = [min(others, key=lambda n: (latency_s[n], n)) for others in can_be]
-        return self.model_copy(update={"points": tuple(self.points[n] for n in best)})
+        known = self.model_dump() | {"points": tuple(self.points[n] for n in best)}
+        return ShapeTable.model_validate(known)
 
     def _computes(self, other: Point, point: Point) -> bool:
         triples = zip(self.dims, other.sizes, point.sizes, strict=True)
         return all(a == b or (a > b and dim.name in self.padded) for dim, a, b in triples)
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, ...], Point]:
+        """What serves the shapes that have been asked for: to look it up takes nanoseconds."""
+        return {}
 
     def serving(self, sizes: Sequence[int]) -> Point:
         """Return the nearest point that computes a shape; its extents lie in the ranges.
 
         Where there is none, the function of any shape is a point of these extents.
         """
+        key = tuple(sizes)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._nearest(key)
+        return found
+
+    def _nearest(self, sizes: tuple[int, ...]) -> Point:
         place = 0
         for steps, dim, size in zip(self._serving, self.dims, sizes, strict=True):
             step = steps[size - dim.low]
             if step is None:
                 assert self.anywhere is not None, "each extent has a point, or there is a function"
-                return Point(function=self.anywhere, sizes=tuple(sizes))
+                return Point(function=self.anywhere, sizes=sizes)
             place += step
         return self.points[place]
 

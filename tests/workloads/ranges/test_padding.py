@@ -102,6 +102,11 @@ REFUSED = {
         lambda m, x: m.places(x.shape[1] - 1 - torch.arange(x.shape[1])),
         "looks up",
     ),
+    "from the end on": (lambda m, x: x[:, torch.arange(2) + (x.shape[1] - 7)], "aten.index"),
+    "rounded by the size": (
+        lambda m, x: torch.div(x, x.shape[1], rounding_mode="floor"),
+        "computes with the size",
+    ),
     "strided": (lambda m, x: m.strided(x.transpose(1, 2)), "convolution: an extent is"),
     "the end first": (lambda m, x: x[:, -2:], "aten.slice"),
     "joined twice": (lambda m, x: torch.cat([x, x], 1), "aten.cat"),
