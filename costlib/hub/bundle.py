@@ -37,7 +37,7 @@ from costlib.hub.manifest import (
 from costlib.hub.priors import PriorBank
 from costlib.identity import content_id
 from costlib.models import model_class
-from costlib.models.base import CostModel
+from costlib.models.base import COLUMNS, CostModel
 from costlib.models.direction import DirectionModel
 from costlib.places import check_free
 
@@ -196,7 +196,9 @@ class Bundle:
 
     @classmethod
     def _load(cls, path: Path, manifest: Manifest) -> Bundle:
-        _check_files(path, manifest, manifest.files)
+        # A model may lack its columns' names, so ones that were put there would not be missed.
+        named = (file.relative_to(path).as_posix() for file in path.rglob(COLUMNS))
+        _check_files(path, manifest, {*manifest.files, *named})
         parts = {_part_of(name) for name in manifest.files}
         draft = manifest.draft_kind
         return cls(
@@ -301,7 +303,7 @@ def _check_files(path: Path, manifest: Manifest, names: Iterable[str]) -> None:
     for name in names:
         if not (path / name).is_file():
             raise BundleError(f"{path} is incomplete: {name} is missing; get the bundle again")
-        if sha256_of(path / name) != manifest.files[name]:
+        if sha256_of(path / name) != manifest.files.get(name):
             raise BundleError(
                 f"{path / name} was changed after the bundle was saved; get the bundle again"
             )

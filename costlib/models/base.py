@@ -21,7 +21,9 @@ from costlib.files import first_line
 
 View = Literal["statements", "schedule"]
 
-_COLUMNS = "columns.json"
+COLUMNS = "columns.json"
+"""The file beside a model that names its columns; older models have none."""
+
 _names = TypeAdapter(tuple[str, ...])
 
 
@@ -117,7 +119,7 @@ def reading(folder: Path, what: str) -> Iterator[None]:
 
 def save_columns(folder: Path, names: tuple[str, ...]) -> None:
     """Note in a model's folder which columns of context it was trained with."""
-    (folder / _COLUMNS).write_text(json.dumps(names, indent=0) + "\n")
+    (folder / COLUMNS).write_text(json.dumps(names, indent=0) + "\n")
 
 
 def load_columns(folder: Path, view: View) -> tuple[str, ...]:
@@ -130,7 +132,7 @@ def load_columns(folder: Path, view: View) -> tuple[str, ...]:
     OSError, ValueError
         The note cannot be read.
     """
-    file = folder / _COLUMNS
+    file = folder / COLUMNS
     if not file.exists():
         return ORIGINAL[view]
     names = _names.validate_json(file.read_bytes())

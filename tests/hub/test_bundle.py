@@ -66,6 +66,14 @@ def test_a_changed_file_is_refused(bundle_copy: Path) -> None:
         Bundle.load(bundle_copy)
 
 
+def test_names_of_columns_that_came_later_are_refused(bundle_copy: Path) -> None:
+    manifest = json.loads((bundle_copy / MANIFEST).read_text())
+    del manifest["files"]["draft/columns.json"]
+    (bundle_copy / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(BundleError, match=r"draft/columns\.json was changed"):
+        Bundle.load(bundle_copy)
+
+
 def test_columns_of_a_later_version_are_refused(bundle_copy: Path) -> None:
     file = bundle_copy / "draft" / "columns.json"
     file.write_text(json.dumps(["task.flops", "task.colour"]))
