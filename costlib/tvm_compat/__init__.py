@@ -9,6 +9,8 @@ particular TVM release lives in this package and nowhere else:
 - :mod:`~costlib.tvm_compat.vector_math`: exponentials that compile to vector instructions;
 - :mod:`~costlib.tvm_compat.nan_math`: maxima that keep a NaN;
 - :mod:`~costlib.tvm_compat.typed_pointers`: programs for tensor cores that compile;
+- :mod:`~costlib.tvm_compat.wmma`: tensor cores for bfloat16 and TF32;
+- :mod:`~costlib.tvm_compat.cubin`: what compiled kernels take of a GPU;
 - :mod:`~costlib.tvm_compat.quiet`: warnings that nobody can act on, kept off the terminal;
 - :mod:`~costlib.tvm_compat.api`: the names outside TVM's documented interface that we call;
 - :mod:`~costlib.tvm_compat.nodes`: the nodes of its IR that we look at.

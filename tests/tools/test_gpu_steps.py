@@ -14,8 +14,8 @@ from tools.maintenance.gpu import __main__ as steps
 from tools.maintenance.gpu import networks
 from tools.maintenance.gpu.bench import Bench
 
-DONE = {"resnet_18": {"trials": 34, "wanted": 34}}
-STOPPED = {"resnet_18": {"trials": 3, "wanted": 34}}
+DONE = {"trials": 34, "wanted": 34}
+STOPPED = {"trials": 3, "wanted": 34}
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def called(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         "STEPS",
         {
             "outputs": step("outputs", {"matmul": []}),
-            "networks": step("networks", STOPPED, DONE),
+            "resnet_18": step("resnet_18", STOPPED, DONE),
             "stock": step("stock", SystemExit("no xgboost"), {"fine": 1}),
         },
     )
@@ -53,13 +53,14 @@ def called(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 
 def test_called_again_it_goes_on(called: list[str], tmp_path: Path) -> None:
     assert steps.main() == 1
-    assert called == ["outputs", "networks", "stock"]
+    assert called == ["outputs", "resnet_18", "stock"]
     found = json.loads((tmp_path / "cuda.json").read_text())
-    assert found["networks"] == STOPPED and found["stock"] == {"error": "no xgboost"}
+    assert found["networks"] == {"resnet_18": STOPPED}
+    assert found["stock"] == {"error": "no xgboost"}
     assert found["hardware"].startswith("simulated-")
     assert steps.main() == 0
-    assert called[3:] == ["networks", "stock"]
-    assert json.loads((tmp_path / "cuda.json").read_text())["networks"] == DONE
+    assert called[3:] == ["resnet_18", "stock"]
+    assert json.loads((tmp_path / "cuda.json").read_text())["networks"]["resnet_18"] == DONE
     assert steps.main() == 0 and len(called) == 5
 
 
@@ -69,7 +70,7 @@ def test_of_another_device_nothing_is_taken(
     steps.main()
     monkeypatch.setattr(sys, "argv", ["gpu", str(tmp_path), "--simulate", "sm_80"])
     steps.main()
-    assert called[3:] == ["outputs", "networks", "stock"]
+    assert called[3:] == ["outputs", "resnet_18", "stock"]
 
 
 def test_without_a_gpu_it_ends_with_a_line(
@@ -87,8 +88,8 @@ def test_without_a_gpu_it_ends_with_a_line(
 
 def test_networks_are_shown() -> None:
     times = {"untuned_us": 9e3, "tuned_us": 2e3, "pytorch_us": 3e3, "torch_compile_us": None}
-    result = {"held_out": {"resnet_50": {"trials": 7, "wanted": 9} | times}}
+    result = {"networks": {"bert": {"error": "x"}, "resnet_50": {"trials": 7, "wanted": 9} | times}}
     title, text = cuda._networks(result)
     assert "| resnet_50 | 7 of 9 | 9.00 | 2.00 | 3.00 | - |" in text and title == "## Networks"
-    assert cuda._networks({"networks": {"error": "it broke"}}) == []
+    assert cuda._networks({"networks": {"bert": {"error": "it broke"}}}) == []
     assert networks.is_complete(DONE) and not networks.is_complete(STOPPED)

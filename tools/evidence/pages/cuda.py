@@ -55,8 +55,9 @@ def parts() -> list[str]:
 
 def _networks(result: dict[str, Any]) -> list[str]:
     """Return the table of the networks, if any was tuned."""
-    found = result.get("networks", {}) | result.get("held_out", {})
-    if "error" in found or not found:
+    known = result.get("networks", {})
+    found = {name: network for name, network in known.items() if "error" not in network}
+    if not found:
         return []
     sides = ("untuned_us", "tuned_us", "pytorch_us", "torch_compile_us")
     rows = [

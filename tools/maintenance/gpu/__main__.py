@@ -29,9 +29,9 @@ from tools.maintenance.gpu.bench import Bench, Step
 STEPS: dict[str, Step] = {
     "canaries": operators.canaries,
     "outputs": operators.outputs,
-    "networks": networks.small_networks,
+    **{name: networks.small(name) for name in networks.SMALL},
     "pytorch": operators.pytorch,
-    "held_out": networks.held_out_networks,
+    **{name: networks.held_out(name) for name in networks.HELD_OUT},
     "search": operators.search,
     "stock": operators.beside_stock,
     "collected": data.collected,
@@ -39,8 +39,8 @@ STEPS: dict[str, Step] = {
 }
 """In the order in which they run."""
 
-GOES_ON = ("networks", "held_out")
-"""Steps that are stopped before they are complete."""
+NETWORKS = (*networks.SMALL, *networks.HELD_OUT)
+"""Steps that may be stopped before they are complete."""
 
 
 def main() -> int:
@@ -97,15 +97,18 @@ class Results:
         known = self._read(name)
         if known is None or "error" in known["found"]:
             return True
-        return name in GOES_ON and not networks.is_complete(known["found"])
+        return name in NETWORKS and not networks.is_complete(known["found"])
 
     def assembled(self) -> dict[str, Any]:
-        """Return what there is, in one dictionary."""
+        """Return what there is, in one dictionary; networks in one of their own."""
         result = dict(self._same)
         for name in STEPS:
             known = self._read(name)
-            if known is not None:
-                result |= {name: known["found"], f"{name}_took_s": known["took_s"]}
+            if known is None:
+                continue
+            place = result.setdefault("networks", {}) if name in NETWORKS else result
+            place[name] = known["found"]
+            result.setdefault("took_s", {})[name] = known["took_s"]
         return result
 
     def _read(self, name: str) -> dict[str, Any] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from costlib.tuning.config import TuneConfig
@@ -10,7 +9,7 @@ from costlib.tuning.result import TuneResult
 from costlib.tuning.session import RUN
 from costlib.tuning.tune import tune
 from costlib.workloads import extract_tasks
-from tools.maintenance.gpu.bench import Bench, microseconds
+from tools.maintenance.gpu.bench import Bench, Step, microseconds
 
 SMALL = ("resnet_18", "bert_small")
 """Networks that are quick; neither is held out."""
@@ -25,34 +24,28 @@ _MINUTES = 4.0
 COMPILED = "torch.compile"
 
 
-def small_networks(bench: Bench) -> dict[str, Any]:
-    """Tune small networks a little."""
-    return _tuned(bench, SMALL, _SMALL_TRIALS, _SMALL_MINUTES)
+def small(name: str) -> Step:
+    """Return the step that tunes a small network a little."""
+    return lambda bench: _network(bench, name, _SMALL_TRIALS, _SMALL_MINUTES)
 
 
-def held_out_networks(bench: Bench) -> dict[str, Any]:
-    """Tune held-out networks with 64 trials a task, as far as the minutes go."""
-    return _tuned(bench, HELD_OUT, None, _MINUTES)
+def held_out(name: str) -> Step:
+    """Return the step that tunes a network with 64 trials a task, as far as the minutes go."""
+
+    def step(bench: Bench) -> dict[str, Any]:
+        trials = _PER_TASK * len(extract_tasks(name, bench.hardware))
+        return _network(bench, name, trials, _MINUTES)
+
+    return step
 
 
 def is_complete(found: dict[str, Any]) -> bool:
-    """Whether all trials of all networks were spent."""
-    return all(network["trials"] >= network["wanted"] for network in found.values())
-
-
-def _tuned(
-    bench: Bench, names: Sequence[str], trials: int | None, minutes: float
-) -> dict[str, Any]:
-    found = {}
-    for name in names:
-        wanted = trials or _PER_TASK * len(extract_tasks(name, bench.hardware))
-        found[name] = _network(bench, name, bench.programs(wanted), minutes)
-        print(name, found[name], flush=True)
-    return found
+    """Whether all trials of a network were spent."""
+    return bool(found["trials"] >= found["wanted"])
 
 
 def _network(bench: Bench, name: str, trials: int, minutes: float) -> dict[str, Any]:
-    folder = bench.out / name
+    folder, trials = bench.out / name, bench.programs(trials)
     against = () if bench.is_rehearsal else (COMPILED,)
     result = tune(
         name,
