@@ -6,6 +6,7 @@ that TVM writes by itself.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -42,6 +43,7 @@ def _imported(run: Callable[[], Any]) -> Any:
             raise
         except Exception as error:
             reason = quoted(error)
+        gc.collect()
     raise UnsupportedModelError(reason)
 
 
