@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from costlib.tuning.engines.handover import MODEL, PROGRAM, SIGNATURE
+from costlib.tuning.engines.handover import MODEL, SIGNATURE, load_program
 
 Call = Callable[[], Any]
 Loader = Callable[[Path, Sequence[np.ndarray], int], tuple[Call, list[np.ndarray]]]
@@ -45,7 +45,7 @@ def load_in_pytorch(
     torch.set_float32_matmul_precision("highest")
     file = folder / SIGNATURE
     signature = Signature.model_validate_json(file.read_text()) if file.exists() else None
-    module = torch.export.load(folder / PROGRAM).module()
+    module = load_program(folder).module()
     if compiled is not None:
         module = torch.compile(module, mode=compiled or None)
     plain = TorchReference(module, signature).timed(inputs)
