@@ -6,6 +6,7 @@ that TVM writes by itself.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -35,13 +36,15 @@ def onnx_of_any_shape(model: Any) -> Any:
 
 
 def _imported(run: Callable[[], Any]) -> Any:
-    try:
-        with stderr_silenced():
+    with stderr_silenced():  # TVM warns when what the importer leaves behind is destroyed.
+        try:
             return run()
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise UnsupportedModelError(quoted(error)) from None
+        except MemoryError:
+            raise
+        except Exception as error:
+            reason = quoted(error)
+        gc.collect()
+    raise UnsupportedModelError(reason)
 
 
 def lowered(mod: Any, target: Any) -> Any:

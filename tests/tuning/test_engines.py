@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+import torch
+from torch import nn
 
 from costlib.errors import InputError, MeasureError
 from costlib.tuning.config import TuneConfig
@@ -19,6 +21,7 @@ from costlib.tuning.engines.process import EngineProcess
 from costlib.tuning.tune import tune
 from costlib.workloads import Network, TorchReference, load_network
 from costlib.workloads.importers.onnx.reference import OnnxReference
+from costlib.workloads.zoo.modules import quantised
 
 SOURCE = "dense 16 16 16 bias=1 relu=1"
 
@@ -124,3 +127,14 @@ def test_an_engine_that_there_is_not(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="did you mean openvino"):
         tune(SOURCE, out=tmp_path / "run", config=TuneConfig(against=("openvin",)))
     assert not (tmp_path / "run").exists()
+
+
+def test_a_quantised_program_is_handed_over(tmp_path: Path) -> None:
+    """In a process of its own PyTorch has not declared its operators yet."""
+    x = torch.randn(1, 3, 8, 8)
+    module = quantised(nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU()), x)
+    network = load_network(module, example_inputs=(x,))
+    handover = Handover(network.reference, [x.numpy()], tmp_path)
+    handover.provide("onnx")
+    kinds = {node.op_type for node in onnx.load(tmp_path / MODEL).graph.node}
+    assert {"QuantizeLinear", "DequantizeLinear"} <= kinds

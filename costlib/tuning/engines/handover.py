@@ -16,6 +16,7 @@ import numpy as np
 from costlib.arrays import save_arrays
 from costlib.errors import MeasureError, quoted
 from costlib.tuning.engines.answering import Answering, serve
+from costlib.workloads.torch_operators import declare_quantised
 
 if TYPE_CHECKING:
     from costlib.tuning.engines.catalogue import Form
@@ -104,12 +105,20 @@ class Handover:
             (self.folder / SIGNATURE).write_text(reference.signature.model_dump_json())
 
 
+def load_program(folder: Path) -> Any:
+    """Load the program in a folder."""
+    import torch
+
+    declare_quantised()
+    return torch.export.load(folder / PROGRAM)
+
+
 def main() -> None:
     """Write the program in the folder on the command line as an ONNX model."""
     with serve() as (reply, _, (folder,)):
         import torch
 
-        program = torch.export.load(Path(folder) / PROGRAM)
+        program = load_program(Path(folder))
         written = torch.onnx.export(program, dynamo=True, verbose=False)
         written.save(Path(folder) / MODEL, external_data=True)
         reply()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from costlib.frozen import FrozenStrict
-from costlib.tuning.engines.handover import MODEL, PROGRAM, SIGNATURE
+from costlib.tuning.engines.handover import MODEL, SIGNATURE, load_program
 
 
 class Setting(FrozenStrict):
@@ -71,7 +71,7 @@ def load_in_pytorch(
     torch.backends.cudnn.benchmark = True
     file = folder / SIGNATURE
     signature = Signature.model_validate_json(file.read_text()) if file.exists() else None
-    program = torch.export.load(folder / PROGRAM)
+    program = load_program(folder)
     if setting.device != "cpu":
         from torch.export.passes import move_to_device_pass
 

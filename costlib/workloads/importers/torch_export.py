@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import logging
 import os
 import warnings
@@ -22,10 +21,8 @@ from costlib.workloads.integer_products import with_integer_products
 from costlib.workloads.network import InputSpec, Network
 from costlib.workloads.signature import Signature, TensorSpec, Tree, leaf
 from costlib.workloads.torch_arrays import to_numpy, to_torch
+from costlib.workloads.torch_operators import declare_quantised
 from costlib.workloads.torch_reference import TorchReference
-
-_QUANTISING = "torch.ao.quantization.fx._decomposed"
-"""Where PyTorch declares the operators of quantised programs."""
 
 _FORCE_DATA_ALONE = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 
@@ -95,7 +92,7 @@ def load_program(path: Path) -> Any:
 
     try:
         with _quiet(), _data_alone():
-            importlib.import_module(_QUANTISING)
+            declare_quantised()
             return torch.export.load(data_of(path))
     except MemoryError:
         raise

@@ -6,8 +6,8 @@
 - :mod:`~costlib.workloads.ranges.labels`, :mod:`~costlib.workloads.ranges.walk`,
   :mod:`~costlib.workloads.ranges.moving`, :mod:`~costlib.workloads.ranges.mixing`,
   :mod:`~costlib.workloads.ranges.rules`: along which axes an operator mixes elements;
-- :mod:`~costlib.workloads.ranges.masks`, :mod:`~costlib.workloads.ranges.padding`: a larger shape
-  that computes a smaller one;
+- :mod:`~costlib.workloads.ranges.masks`, :mod:`~costlib.workloads.ranges.rewriting`,
+  :mod:`~costlib.workloads.ranges.padding`: a larger shape that computes a smaller one;
 - :mod:`~costlib.workloads.ranges.ranged`: the network at each point, and a program of any shape;
 - :mod:`~costlib.workloads.ranges.table`: which point serves a shape.
 """

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
 from torch import nn
+
+from costlib.workloads.torch_operators import declare_quantised
 
 CLASSES = 1000
 
@@ -204,7 +205,7 @@ class _Quantised(nn.Module):  # type: ignore[misc]
 
 def quantised(model: nn.Module, example: torch.Tensor) -> nn.Module:
     """Quantise the convolutions of a model, by what they take for an example."""
-    importlib.import_module("torch.ao.quantization.fx._decomposed")  # It declares the operators.
+    declare_quantised()
     ranges: dict[nn.Module, tuple[float, float]] = {}
 
     def note(layer: nn.Module, inputs: tuple[torch.Tensor]) -> None:
