@@ -32,7 +32,7 @@ def test_a_killed_collection_goes_on_and_false_rows_would_be_seen(
     series = Series(tmp_path / "out", [network_file("softmax 8 16")], programs=8)
     plan = Plan(0, 0, KINDS["collect, simulated"], Fault("kill", moment_s=2), series)
     record = do_round(plan, tmp_path, tmp_path / "kept")
-    assert "problems" not in record
+    assert "problems" not in record, record["problems"]
     assert record["code_again"] == 0
     rows = Rows.at(tmp_path / "out")
     assert len(rows) == record["rows"][-1] == 8

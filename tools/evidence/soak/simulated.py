@@ -40,7 +40,7 @@ from costlib.workloads import Task, extract_tasks
 _QUICK = SearchConfig(
     strategy=EvolutionConfig(population=64, generations=3, survivors=2, early_survivors=2, looks=1)
 )
-_DEVICE = "Measurer"
+_DEVICE = "measurer_for"
 """What is exchanged in :mod:`costlib.collecting.collect`."""
 
 _COLLECTED, _TUNED, _MEASURED = 48, 48, 4
