@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from costlib.features import tiled_kernels, tiled_programs
+from costlib.features import tiled_programs
 
 _TASK = ("task.flops", "hardware.cores", "hardware.vector", "hardware.last_cache")
 
@@ -104,9 +104,17 @@ _TRAFFIC = (
     *("copied.widest", "copied.narrowest", "unroll_steps"),
 )
 
+KERNELS = (
+    *("threads", "threads.idle", "blocks", "virtual_threads", "work", "depth", "copied", "copies"),
+    *("shared_bytes", "registers", "spilled", "occupancy", "wave.last", "multiprocessors.busy"),
+    *("fetched", "fetched_per_operation", "shared_per_operation", "unroll_steps"),
+    *(f"load{number}.{name}" for number in range(2) for name in ("bytes", "row_bytes")),
+)
+"""Of :class:`costlib.features.tiled_kernels.TiledKernels`, in its order."""
+
 GPU: Mapping[str, tuple[str, ...]] = {
     "statements": tuple(f"gpu.{name}" for name in (*_LAUNCH, *_TRAFFIC)),
-    "schedule": tuple(f"gpu.{name}" for name in tiled_kernels.COLUMNS),
+    "schedule": tuple(f"gpu.{name}" for name in KERNELS),
 }
 """By view: what follows these for programs of a GPU, see :mod:`costlib.features.gpu_features`."""
 

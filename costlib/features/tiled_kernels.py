@@ -24,13 +24,6 @@ from costlib.space.multiprocessor import MOST_REGISTERS, REGISTERS, WARP, Multip
 _LOADS = 2
 """Loads that are told one by one, those that reach furthest."""
 
-COLUMNS = (
-    *("threads", "threads.idle", "blocks", "virtual_threads", "work", "depth", "copied", "copies"),
-    *("shared_bytes", "registers", "spilled", "occupancy", "wave.last", "multiprocessors.busy"),
-    *("fetched", "fetched_per_operation", "shared_per_operation", "unroll_steps"),
-    *(f"load{number}.{name}" for number in range(_LOADS) for name in ("bytes", "row_bytes")),
-)
-
 
 class TiledKernels:
     """Describes programs of one sketch of a GPU, whose instructions these are.
@@ -66,8 +59,9 @@ class TiledKernels:
         self.needed = frozenset(index for index in looked_at if index is not None)
 
     def describe(self, decisions: Mapping[int, Any], count: int) -> Float32s:
-        """Describe `n` programs, of which there are ``count``; float32 `n x` :data:`COLUMNS`.
+        """Describe `n` programs, of which there are ``count``.
 
+        That is float32 `n x` :data:`costlib.features.columns.KERNELS`.
         ``decisions`` are the values of all programs for each instruction that is :attr:`needed`.
         """
         ones = np.ones(count)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from costlib.arrays import Float32s, Integers
-from costlib.features import tiled_kernels
+from costlib.features.columns import KERNELS
 from costlib.features.nest import LoopNest
 from costlib.features.tiled_kernels import TiledKernels
 from costlib.features.tiled_programs import COLUMNS, TiledPrograms
@@ -47,7 +47,7 @@ class TiledNest:
     @property
     def width(self) -> int:
         """How many columns :meth:`describe` has: those of a GPU's kernels are there for a GPU."""
-        return len(COLUMNS) + (0 if self._kernels is None else len(tiled_kernels.COLUMNS))
+        return len(COLUMNS) + (0 if self._kernels is None else len(KERNELS))
 
     @property
     def needed(self) -> frozenset[int]:

@@ -7,11 +7,11 @@ import itertools
 import numpy as np
 import pytest
 
+from costlib.features.columns import KERNELS
 from costlib.features.gpu_features import bank_conflicts, gpu_features, sectors
 from costlib.features.nest import LANES, Access
 from costlib.features.schedule import CONTEXT_FEATURES
 from costlib.features.task_encoder import TaskEncoder
-from costlib.features.tiled_kernels import COLUMNS
 from costlib.features.version import FEATURE_VERSION, feature_version
 from costlib.hardware import Hardware
 from costlib.space.design_space import DesignSpace
@@ -48,12 +48,12 @@ def test_decisions_tell_what_the_lowered_program_does(operator: str) -> None:
     lowered = [gpu_features(schedule.mod, GPU) for _, schedule in drawn]
     encoder = TaskEncoder.of_space(space, GPU)
     batch = encoder.schedules([program for program, _ in drawn])
-    assert batch.context.shape[1] == len(encoder.context) + CONTEXT_FEATURES + len(COLUMNS)
+    assert batch.context.shape[1] == len(encoder.context) + CONTEXT_FEATURES + len(KERNELS)
     assert np.isfinite(batch.context[:, len(encoder.context) :]).all()
-    table = batch.context[:, -len(COLUMNS) :]
+    table = batch.context[:, -len(KERNELS) :]
     for name in ("threads", "threads.idle", "blocks", "virtual_threads", "registers", "occupancy"):
         expected = [columns[name] for columns in lowered]
-        assert np.allclose(table[:, COLUMNS.index(name)], expected, atol=1e-4), name
+        assert np.allclose(table[:, KERNELS.index(name)], expected, atol=1e-4), name
         assert len(np.unique(expected)) > 1 or name == "threads.idle"
 
 

@@ -237,7 +237,7 @@ def test_on_a_gpu_pytorch_takes_its_turns_there_in_a_process_of_its_own(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     network, library = load_network(SOURCE), libraries[SOURCE]
     original = Original(network, library, measurer)
-    figures = compare(network, original, library, measurer, [], 0.0, ["torch-bf16"])
+    figures = compare(network, original, library, measurer, [], [], ["torch-bf16"])
     assert asked == [("pytorch", "cuda", False), ("torch-bf16", "cuda", False)]
     assert figures.pytorch_latency_s is not None
     (rounded,) = figures.engines

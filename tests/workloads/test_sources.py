@@ -56,7 +56,9 @@ def test_onnx_with_an_operator_that_tvm_lacks(tmp_path):
 
 def test_onnx_with_a_dynamic_shape(tmp_path):
     path = save_onnx(tmp_path / "net.onnx", shape=("batch", 4))
-    refuse(path, UnsupportedModelError, r"dimension 0 of input 'x' is dynamic \(batch\); fix it")
+    refuse(
+        path, UnsupportedModelError, r"dimension 0 of input 'x' is dynamic \(batch\); `costlib tune"
+    )
 
 
 @pytest.mark.parametrize("suffix", [".onnx", ".pt2", ".py", ".json"])
