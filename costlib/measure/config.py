@@ -46,7 +46,8 @@ class MeasureConfig(FrozenStrict):
         Compare the program's output with the unscheduled program's.
     cold_weights
         Let the weights of a program come from memory, where those of its network do not fit into
-        the last cache: its calls take turns with copies of them.
+        the last cache: its calls take turns with copies of them. That holds in a tuning run; what
+        is measured without a network finds them in the cache.
     """
 
     repeats: int = Field(3, ge=1)
@@ -59,7 +60,7 @@ class MeasureConfig(FrozenStrict):
     memory_bytes: int = Field(4 << 30, gt=0)
     flush_cache: bool = False
     check_output: bool = False
-    cold_weights: bool = False
+    cold_weights: bool = True
 
 
 class BuildJob(FrozenStrict):

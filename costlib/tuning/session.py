@@ -18,6 +18,7 @@ from costlib.errors import InputError
 from costlib.files import remove_stale, storage_errors, write_json
 from costlib.frozen import FrozenStrict
 from costlib.hardware import Hardware
+from costlib.measure.config import MeasureConfig
 from costlib.measure.measurer import Measurer
 from costlib.places import check_writable, refuse_others
 from costlib.tuning.database import RECORDS, WORKLOADS
@@ -28,6 +29,7 @@ from costlib.workloads.task import Task
 
 RUN = "run.json"
 TASKS = "tasks.json"
+_COLD = "cold_weights"
 
 OUTPUTS = (TASKS, RESULT, BATCHES, WORKLOADS, RECORDS)
 """What else a run writes that could be somebody else's, such as a database of MetaSchedule."""
@@ -93,7 +95,7 @@ class Session:
             "seed": seed,
         }
         if cold:
-            settings["cold_weights"] = True
+            settings[_COLD] = True
         check_place(folder, resume=resume)
         is_noted = _is_noted(folder, settings)
         remove_stale(folder)
@@ -148,6 +150,20 @@ class Session:
 def _in_order(tasks: Sequence[Task], names: Iterable[str]) -> tuple[str, ...]:
     wanted = set(names)
     return tuple(task.workload_id for task in tasks if task.workload_id in wanted)
+
+
+def as_begun(folder: Path, config: MeasureConfig) -> MeasureConfig:
+    """Return how a run is measured: one that began with warm weights goes on with them.
+
+    So did all runs of older versions. A folder that holds no run, or one that cannot be read, says
+    nothing.
+    """
+    try:
+        noted = json.loads((folder / RUN).read_text(errors="replace"))
+    except (OSError, ValueError):
+        return config
+    is_cold = config.cold_weights and bool(noted.get(_COLD))
+    return config.model_copy(update={"cold_weights": is_cold})
 
 
 def check_place(folder: Path, *, resume: bool) -> None:

@@ -31,7 +31,7 @@ from costlib.tuning.progress import Progress, TuneProgress
 from costlib.tuning.ranges import RangeResult, with_trials
 from costlib.tuning.result import FURTHER_TRIALS, RESULT, TaskResult, TuneResult
 from costlib.tuning.run import Batch, TuningRun
-from costlib.tuning.session import Baseline, Session, check_place
+from costlib.tuning.session import Baseline, Session, as_begun, check_place
 from costlib.tuning.workplace import compiler_for, measurer_for, tuned_for
 from costlib.workloads.ranges.dimension import Dims
 from costlib.workloads.task import Task
@@ -138,7 +138,7 @@ def tune(
                 dims=dim,
                 fixed_for="--simulate" if hardware.is_simulated else config.fixed_for,
                 example_inputs=example_inputs,
-            ).as_called(hardware, config.measure)
+            ).as_called(hardware, as_begun(folder, config.measure))
             session = Session(
                 *(folder, networks.names, hardware, seed),
                 resume=resume,

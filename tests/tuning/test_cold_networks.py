@@ -41,7 +41,9 @@ def test_the_largest_network_of_a_task_counts(small: Hardware) -> None:
     assert list(states.values()) == [CacheState.COLD_WEIGHTS, CacheState.WARM]
     assert not networks.has_cold_weights
     assert networks.as_called(small, COLD).has_cold_weights
-    assert not networks.as_called(small, MeasureConfig()).has_cold_weights
+    assert networks.as_called(small, MeasureConfig()).has_cold_weights
+    warm = MeasureConfig(cold_weights=False)
+    assert not networks.as_called(small, warm).has_cold_weights
     larger = small.model_copy(update={"cache_bytes": (1 << 15, WEIGHTS)})
     assert not networks.as_called(larger, COLD).has_cold_weights
     together = replace(networks, calls=np.ones((2, 2), "int64"))
@@ -69,10 +71,15 @@ def test_the_state_is_part_of_what_a_run_notes(small: Hardware, tmp_path: Path) 
     with pytest.raises(InputError, match=r"holds a run of .*cold_weights"):
         run(warm, "cold", resume=True)
     run(warm, "warm")
+    run(COLD, "warm", resume=True)  # As any run of a version that measured so alone.
     noted = Dataset.open(tmp_path / "warm" / "trials").scan().collect()
     assert set(noted["cache"]) == {"warm"}
     kept = [pl.DataFrame(read_table(part)) for part in list_parts(tmp_path / "memory")]
-    assert [set(part["cache"]) for part in kept] == [{"cold_weights"}, {"cold_weights"}, {"warm"}]
+    assert [set(part["cache"]) for part in kept] == [
+        {"cold_weights"},
+        {"cold_weights"},
+        *[{"warm"}] * 2,
+    ]
 
 
 def test_what_is_remembered_of_one_state_does_not_hide_the_other(

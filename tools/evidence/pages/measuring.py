@@ -62,7 +62,51 @@ def parts() -> list[str]:
             ],
         ),
         f"Of costlib's time {percent(speed['compiling_share'])} is compiling.",
-        *measured("measure"),
+        *_from_memory(),
+        *measured("measure", "cache_state"),
+    ]
+
+
+def _from_memory() -> list[str]:
+    """Compare networks that were tuned with weights in the cache and from memory."""
+    cases = read_result("cache_state").get("cases", [])
+    if not cases:
+        return []
+    rows = [
+        [
+            f"`{case['name']}`",
+            f"{case['weight_bytes'] >> 20} of {case['cache_bytes'] >> 20} MiB",
+            *(
+                figure
+                for side in (case["warm"], case["cold"])
+                for figure in (
+                    f"{1e3 * side['network_s']:.2f}",
+                    percent(side["network_s"] / side["tasks_s"] - 1, 1),
+                )
+            ),
+            times(case["warm"]["network_s"] / case["cold"]["network_s"]),
+        ]
+        for case in cases
+        if case["problem"] is None
+    ]
+    return [
+        "## Weights from memory",
+        "Networks whose weights exceed the last cache are tuned with weights in the cache and with "
+        f"weights from memory, {cases[0]['per_task']} trials a task; the two then take turns. "
+        "*Above its tasks* is by how much the network takes longer than its tasks do together, as "
+        "they were measured.",
+        table(
+            [
+                "network",
+                "weights",
+                "in the cache, ms",
+                "above its tasks",
+                "from memory, ms",
+                "above its tasks",
+                "ratio",
+            ],
+            rows,
+        ),
     ]
 
 
