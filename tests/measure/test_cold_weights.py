@@ -64,7 +64,7 @@ def test_weights_are_cold_where_those_of_the_network_exceed_the_cache(
 @pytest.mark.parametrize(
     ("device", "config"),
     [
-        (None, MeasureConfig()),
+        (None, MeasureConfig(cold_weights=False)),
         (None, COLD.model_copy(update={"memory_bytes": 8 * LARGE})),
         (Hardware.aarch64(), COLD),
         (Hardware.cuda("sm_90"), COLD),
