@@ -162,6 +162,8 @@ def as_begun(folder: Path, config: MeasureConfig) -> MeasureConfig:
         noted = json.loads((folder / RUN).read_text(errors="replace"))
     except (OSError, ValueError):
         return config
+    if not isinstance(noted, dict):
+        return config
     is_cold = config.cold_weights and bool(noted.get(_COLD))
     return config.model_copy(update={"cold_weights": is_cold})
 

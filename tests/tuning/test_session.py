@@ -13,12 +13,13 @@ import pytest
 from costlib.canary_times import CanaryTimes
 from costlib.errors import InputError
 from costlib.hardware import Hardware
+from costlib.measure.config import MeasureConfig
 from costlib.measure.measurement import Measurement
 from costlib.schema import Origin, Status
 from costlib.space.design_space import DesignSpace
 from costlib.tuning import session as module
 from costlib.tuning.database import WORKLOADS
-from costlib.tuning.session import RUN, TASKS, Session
+from costlib.tuning.session import RUN, TASKS, Session, as_begun
 from costlib.tuning.trials import BATCHES, Record
 from costlib.workloads import Task, extract_tasks
 
@@ -166,3 +167,22 @@ def test_a_run_of_an_older_costlib_or_with_a_damaged_note_goes_on(
     assert tasks[1].workload_id in baseline.chosen, "what was measured of it is not dropped"
     noted = json.loads((tmp_path / TASKS).read_text())
     assert noted["chosen"] == list(baseline.chosen)
+
+
+@pytest.mark.parametrize(
+    ("noted", "is_cold"),
+    [
+        (None, True),
+        ("", True),
+        ("[]", True),
+        ('{"cold_weights": true}', True),
+        ('{"networks": []}', False),
+    ],
+)
+def test_a_run_goes_on_with_the_caches_it_began_with(
+    noted: str | None, is_cold: bool, tmp_path: Path
+) -> None:
+    if noted is not None:
+        (tmp_path / RUN).write_text(noted)
+    assert as_begun(tmp_path, MeasureConfig()).cold_weights is is_cold
+    assert not as_begun(tmp_path, MeasureConfig(cold_weights=False)).cold_weights

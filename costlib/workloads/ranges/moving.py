@@ -133,19 +133,22 @@ def _embedding(node: Any, walk: Walk) -> Axes:
 
 @rule("index_select")
 def _index_select(node: Any, walk: Walk) -> Axes:
+    axes, index, number = _looked_up(node, walk)
+    return axes[:number] + index + axes[number + 1 :]
+
+
+def _looked_up(node: Any, walk: Walk) -> tuple[Axes, Axes, int]:
+    """Return the axes of a table and of its indices, and along which axis it is looked up."""
     axes, index = walk.axes(node.args[0]), walk.axes(node.args[2])
     number = axis_number(node.args[1], len(axes))
     check_static(axes, [number])
     walk.check_untouched(node.args[2])
-    return axes[:number] + index + axes[number + 1 :]
+    return axes, index, number
 
 
 @rule("gather")
 def _gather(node: Any, walk: Walk) -> Axes:
-    axes, index = walk.axes(node.args[0]), walk.axes(node.args[2])
-    number = axis_number(node.args[1], len(axes))
-    check_static(axes, [number])
-    walk.check_untouched(node.args[2])
+    axes, index, number = _looked_up(node, walk)
     for n, (before, after) in enumerate(zip(axes, index, strict=True)):
         if n != number and before != after:
             check_single(before)
