@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from costlib.report.figures import finish, fixed_ticks, panel, plain_ticks, tip
 from tools.evidence.files import REPOSITORY, read_result
 from tools.evidence.markdown import percent, pictures, table
+from tools.evidence.origins import origin
 from tools.evidence.pages.page import Page
 from tools.evidence.pages.rankers import draw_rankers, leaderboard, speed
 from tools.evidence.provenance import machine, measured, provenance
@@ -51,6 +52,7 @@ def parts() -> list[str]:
         "### Operators",
         "How much slower than the best program the first choice is, and the best of the first "
         "five, on the average over an operator's tasks.",
+        origin("ranking"),
         table(
             ["operator", "tasks", "first choice", "best of five", "pairs"],
             [
@@ -67,6 +69,7 @@ def parts() -> list[str]:
         "### Features",
         "The model without a group of its features: *stores* are MetaSchedule's, *nests* describe "
         "loop nests.",
+        origin("ranking"),
         table(
             ["features", "top-1", "top-5", "pairs"],
             [[name, *_three(row)] for name, row in result["feature_groups"].items()],
@@ -74,12 +77,13 @@ def parts() -> list[str]:
         "### Calibration",
         "The share of the ensemble's errors that lie within the interval that should hold a share "
         "of them, on the held-out networks.",
+        origin("ranking"),
         table(
             ["expected", *map(percent, result["calibration"]["level"])],
             [["found", *map(percent, result["calibration"]["covered"])]],
         ),
         *speed(read_result("model_speed")),
-        *measured("leaderboard", "ranking", "model_speed"),
+        *measured("bundles", "leaderboard", "ranking", "model_speed"),
     ]
 
 
@@ -103,6 +107,7 @@ def _bundles() -> list[str]:
         f"Each is judged on {shipped['programs']:,} programs of the held-out networks on "
         f"{machine(shipped['hardware'])}; `costlib evaluate` shows these figures. Our goal for "
         f"top-1 is {goal}.",
+        origin("bundles"),
         table(
             ["bundle", "trained on", "kinds of hardware", "top-1", "top-5", "top-10", "pairs"],
             [
@@ -168,6 +173,7 @@ def _learning_curves(curves: Row) -> list[str]:
     return [
         "### Learning curves",
         "With a share of the tasks, or of the programs of each task:",
+        origin("ranking"),
         table(
             ["share", *(f"{m}, {words}" for words in _CURVES.values() for m in _SHOWN)],
             [
@@ -221,5 +227,6 @@ PAGE = Page(
     "ranking",
     "Ranking programs",
     parts,
+    ("leaderboard", "ranking", "model_speed"),
     lambda: {name: partial(draw_rankers, k) for name, k in _MODELS.items()} | _LEARNT,
 )

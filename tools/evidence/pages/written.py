@@ -7,6 +7,7 @@ from pathlib import Path
 
 from costlib.files import write_file
 from costlib.report.svg import save_drawing
+from tools.evidence.origins import unnamed
 from tools.evidence.pages import (
     ablation,
     coverage,
@@ -27,6 +28,7 @@ from tools.evidence.pages import (
     vector_math,
 )
 from tools.evidence.pages.headlines import block, index
+from tools.evidence.provenance import provenance
 
 PAGES = tuple(
     module.PAGE
@@ -57,6 +59,15 @@ def write_texts(folder: Path) -> None:
     """Write the text of each page, and the index."""
     for page in (index(PAGES), *PAGES):
         write_file(folder / f"{page.name}.md", page.text().encode())
+
+
+def mixed_tables() -> list[str]:
+    """Return the tables that may mix machines or commits which they do not name."""
+    return [
+        f"{page.name}: {problem}"
+        for page in PAGES
+        for problem in unnamed(page.text(), page.name, provenance())
+    ]
 
 
 def write_pictures(folder: Path) -> None:
