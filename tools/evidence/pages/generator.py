@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -75,6 +75,19 @@ def parts() -> list[str]:
                 for programs, found in result["generator_in_search"].items()
             ],
         ),
+        *_on_networks(result["networks"]),
+        "## Speed and validity",
+        *_speed(result),
+        "## Without measuring",
+        *_reach(),
+        *measured("generate", "generator_reach"),
+    ]
+
+
+def _on_networks(races: Sequence[Row]) -> list[str]:
+    if not races:
+        return []
+    return [
         "## On whole networks",
         "So many generated programs of each task, relative to stock at its end of the same race:",
         origin("search", "whole networks"),
@@ -87,14 +100,9 @@ def parts() -> list[str]:
                     *(f"{row['generate'][str(n)]:.2f}" for n in COUNTS[:3]),
                     machine(row["hardware"]),
                 ]
-                for row in result["networks"]
+                for row in races
             ],
         ),
-        "## Speed and validity",
-        *_speed(result),
-        "## Without measuring",
-        *_reach(),
-        *measured("generate", "generator_reach"),
     ]
 
 

@@ -248,6 +248,7 @@ def index(pages: Iterable[Page]) -> Page:
     def parts() -> list[str]:
         known = provenance()
         runs = [(found.page, run) for found in known.benchmarks.values() for run in found.runs]
+        changes = [f"- *{name}*: {words}" for name, words in known.changes.items()]
         return [
             headline_table(),
             "The processors are two cores of virtual machines, unless it is said otherwise, and "
@@ -262,8 +263,7 @@ def index(pages: Iterable[Page]) -> Page:
                 ["page", "what", "machine", "commit", "when", "changed in costlib since"],
                 [[f"[{page}]({page}.md)", *_run(run)] for page, run in runs],
             ),
-            "What changed, the oldest first:",
-            "\n".join(f"- *{name}*: {words}" for name, words in known.changes.items()),
+            *(["What changed, the oldest first:", "\n".join(changes)] if changes else []),
             "## Machines",
             table(
                 ["name", "hardware id"],

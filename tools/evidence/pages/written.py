@@ -71,10 +71,13 @@ def mixed_tables() -> list[str]:
 
 
 def write_pictures(folder: Path) -> None:
-    """Draw the pictures of each page."""
-    for page in PAGES:
-        for name, make in page.pictures().items():
-            save_drawing(make(), folder / name)
+    """Draw the pictures of each page; those that none shows any more are removed."""
+    shown = {name: make for page in PAGES for name, make in page.pictures().items()}
+    for name, make in shown.items():
+        save_drawing(make(), folder / name)
+    for file in folder.glob("*.svg"):
+        if file.name not in shown:
+            file.unlink()
 
 
 def with_headlines(readme: str) -> str:
