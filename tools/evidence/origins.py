@@ -61,6 +61,8 @@ def unnamed(text: str, page: str, known: Provenance) -> list[str]:
         for line in found
         for words in line.split("; ")
     ]
+    if not lines:
+        return []
     runs = known.runs(page)
     shown = [run for run in known.runs() if run.part in {part for _, part, _ in named}]
     if len(_places([*runs, *shown])) < 2:

@@ -97,4 +97,5 @@ def _write(file: Path, content: Provenance) -> None:
 def _pages(work: Work | None, *options: str) -> None:
     command = [sys.executable, "-m", "tools.evidence.pages", *options]
     environment = None if work is None else work.environment()
-    subprocess.run(command, cwd=REPOSITORY, env=environment, check=True)
+    if subprocess.run(command, cwd=REPOSITORY, env=environment, check=False).returncode:
+        sys.exit("the pages were not written")

@@ -37,6 +37,7 @@ def parts() -> list[str]:
         pictures(dict.fromkeys(_pictures(), "how much faster than other engines each network is")),
         f"{_COMPARED} Versions: {in_words(versions)}.",
         "## All networks and machines",
+        "How many times as fast the tuned networks are, and how many of them are slower.",
         origin("engines"),
         table(
             ["against", "networks", "geometric mean", "range", "slower"],

@@ -32,6 +32,7 @@ def parts() -> list[str]:
         pictures(dict.fromkeys(_pictures(), "how much faster than other engines each case is")),
         f"{_COMPARED} Versions: {in_words(versions)}.",
         "## All of them",
+        "How many times as fast the tuned cases are as those of each engine.",
         origin("precision"),
         table(
             ["precision", "against", "geometric mean"],

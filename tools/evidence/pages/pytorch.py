@@ -62,6 +62,7 @@ def _machine(found: Row) -> list[str]:
     ]
     return [
         f"## {machine(found['hardware'])}",
+        "How many times as fast the tuned networks are, and which of them are slower.",
         origin("torch", hardware=found["hardware"]),
         table(["against", "geometric mean", "median", "range", "slower on"], summary),
         "Each network, with the layout that was the fastest and the trials of all layouts "

@@ -32,7 +32,6 @@ def manifest(bundle: str) -> Any:
 
 def parts() -> list[str]:
     """Return the page."""
-    result = read_result("ranking")
     return [
         pictures({name: f"top-{k} of each model" for name, k in _MODELS.items()}),
         "A model ranks the measured programs of tasks that it has not seen. *Top-k* is the "
@@ -43,6 +42,15 @@ def parts() -> list[str]:
         "## The shipped bundles",
         *_bundles(),
         *leaderboard(read_result("leaderboard")),
+        *(_wrong(found) if (found := read_result("ranking")) else []),
+        *(speed(found) if (found := read_result("model_speed")) else []),
+        *measured("bundles", "leaderboard", "ranking", "model_speed"),
+    ]
+
+
+def _wrong(result: Row) -> list[str]:
+    """Return the sections on what the shipped model ranks worst, and why."""
+    return [
         "## Where the ranking goes wrong",
         f"The model that is shipped, on {result['programs']:,} training programs of "
         f"{result['tasks']} tasks on {machine(result['hardware'])}, by cross-validation over the "
@@ -82,8 +90,6 @@ def parts() -> list[str]:
             ["expected", *map(percent, result["calibration"]["level"])],
             [["found", *map(percent, result["calibration"]["covered"])]],
         ),
-        *speed(read_result("model_speed")),
-        *measured("bundles", "leaderboard", "ranking", "model_speed"),
     ]
 
 
@@ -227,6 +233,9 @@ PAGE = Page(
     "ranking",
     "Ranking programs",
     parts,
-    ("leaderboard", "ranking", "model_speed"),
-    lambda: {name: partial(draw_rankers, k) for name, k in _MODELS.items()} | _LEARNT,
+    ("leaderboard",),
+    lambda: {
+        **{name: partial(draw_rankers, k) for name, k in _MODELS.items()},
+        **(_LEARNT if read_result("ranking") else {}),
+    },
 )
