@@ -20,7 +20,7 @@ from tools.evidence import __main__ as command
 from tools.evidence import commit, publish
 from tools.evidence.files import REPOSITORY
 from tools.evidence.processes import run_step
-from tools.evidence.provenance import provenance
+from tools.evidence.provenance import Provenance, provenance
 from tools.evidence.steps import PEER, STEPS, Shown, Step, ordered
 from tools.evidence.work import Work
 
@@ -170,6 +170,31 @@ def test_a_run_takes_the_place_of_what_its_benchmark_had(work: Work) -> None:
     assert found.benchmarks["search"] == known.benchmarks["search"]
     assert found.is_older(found.benchmarks["vector_math"].runs[0])
     assert work.machine in found.machines
+
+
+def test_what_is_complete_takes_the_place_of_committed_files(
+    work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committed = tmp_path / "committed"
+    write_file(committed / "vector_math.json", b"old")
+    write_file(committed / "measure.json", b"old")
+    (step,) = (step for step in STEPS if step.name == "vector_math")
+    other = Step("other", "calendar", "2026 1", None, result="measure")
+    write_file(work.results / "vector_math.json", b"new")
+    write_file(work.results / "measure.json", b"half of it")
+    work.note(step, "complete", 1)
+    work.note(other, "cut off", 1)
+    monkeypatch.setattr(publish, "COMMITTED", committed)
+    monkeypatch.setattr(publish, "write_summaries", lambda: None)
+    monkeypatch.setattr(publish, "_pages", lambda _: None)
+    assert publish.publish(work, Hardware.local(), [step, other]) == ["vector_math"]
+    assert (committed / "vector_math.json").read_bytes() == b"new"
+    assert (committed / "measure.json").read_bytes() == b"old"
+    noted = Provenance.model_validate_json((committed / "provenance.json").read_text())
+    (run,) = noted.benchmarks["vector_math"].runs
+    assert run.commit == work.commit
+    assert run.versions["apache-tvm"]
+    assert noted.benchmarks["measure"] == provenance().benchmarks["measure"]
 
 
 def test_results_of_a_run_lie_in_its_own_folder(tmp_path: Path) -> None:

@@ -55,7 +55,11 @@ def complete_files(work: Work, steps: Iterable[Step]) -> list[str]:
     for step in steps:
         if step.result:
             states[step.result] = states.get(step.result, True) and work.is_complete(step)
-    return [name for name, done in states.items() if done and states.get(_TOGETHER.get(name), True)]
+    return [
+        name
+        for name, is_complete in states.items()
+        if is_complete and states.get(_TOGETHER.get(name, name), True)
+    ]
 
 
 def with_runs(
