@@ -13,12 +13,21 @@ from matplotlib.figure import Figure
 
 from tools.evidence.ablation_summary import RACED_ON
 from tools.evidence.files import read_result
-from tools.evidence.markdown import in_words, pictures, share, table, with_error, with_range
+from tools.evidence.markdown import (
+    in_words,
+    percent,
+    pictures,
+    share,
+    table,
+    with_error,
+    with_range,
+)
 from tools.evidence.marks import Mark, marks_figure
 from tools.evidence.origins import origin
 from tools.evidence.pages.page import Page
 from tools.evidence.protocol import (
     ABLATION_TRIALS,
+    CONFIDENCE,
     DIFFUSION_TRIALS,
     is_on_by_default,
 )
@@ -83,8 +92,32 @@ def _raced(rows: Sequence[Row], on: str, full: str, plain: str, part: str) -> li
         *([_told_apart(rows, on, full, plain)] if on != "networks" else []),
         origin("ablation", part),
         _gains(rows, on, full, plain),
+        f"What each part gains in the {_LOOPS[full]} after so many trials a task, with the "
+        f"interval that holds it with {percent(CONFIDENCE)} confidence:",
+        _by_trials(rows, on, full),
+        "The searches as wholes:",
         _loops(rows, on),
     ]
+
+
+def _by_trials(rows: Sequence[Row], on: str, full: str) -> str:
+    shown = {
+        row["version"].partition(" ")[2][2:]: row["by_trials"]
+        for row in rows
+        if row["on"] == on and row["version"].startswith(f"{full} ")
+    }
+    budgets = sorted({int(budget) for found in shown.values() for budget in found})
+    return table(
+        ["part", *(f"{budget} trials" for budget in budgets)],
+        [
+            [_PARTS.get(part, part), *(_with_interval(found.get(str(b))) for b in budgets)]
+            for part, found in shown.items()
+        ],
+    )
+
+
+def _with_interval(found: Row | None) -> str:
+    return "" if found is None else with_range(found["gain"], *found["interval"])
 
 
 def _variants(result: Mapping[str, Row]) -> list[str]:
