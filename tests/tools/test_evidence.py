@@ -99,6 +99,14 @@ def test_a_complete_step_is_known_by_its_command(work: Work) -> None:
     assert not work.is_complete(Step("fine", "calendar", "2026 2", None))
 
 
+@pytest.fixture
+def frozen(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is measured is what the made-up commit says."""
+    monkeypatch.setattr(command, "measured_commit", lambda: work.commit)
+    monkeypatch.setattr(command, "uncommitted", list)
+
+
+@pytest.mark.usefixtures("frozen")
 def test_a_failed_step_costs_no_other_one(work: Work, capsys: pytest.CaptureFixture[str]) -> None:
     assert command._run(work, [BROKEN, FINE], [BROKEN, FINE]) == ["broken"]
     out = capsys.readouterr().out
@@ -108,6 +116,18 @@ def test_a_failed_step_costs_no_other_one(work: Work, capsys: pytest.CaptureFixt
     assert [work.is_complete(step) for step in (BROKEN, FINE)] == [False, True]
     assert command._run(work, [BROKEN, FINE], [BROKEN, FINE]) == ["broken"]
     assert "1 of 2 steps are complete" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("frozen")
+def test_a_commit_meanwhile_ends_the_run_before_the_next_step(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = iter([work.commit, "0123456789"])
+    monkeypatch.setattr(command, "measured_commit", lambda: next(commits))
+    other = Step("other", "calendar", "2026 2", None)
+    with pytest.raises(SystemExit, match="now of commit 0123456789"):
+        command._run(work, [FINE, other], [FINE, other])
+    assert [work.is_complete(step) for step in (FINE, other)] == [True, False]
 
 
 def test_an_interruption_reaches_the_step_and_the_next_call_goes_on(work: Work) -> None:

@@ -49,8 +49,7 @@ def main() -> None:
     if given.list:
         _list(work, wanted)
         return
-    if changed := uncommitted():
-        sys.exit(f"commit first, or nobody can tell what was measured: {', '.join(changed)}")
+    _check(work)
     heed_interruptions()
     try:
         failed = _run(work, steps, wanted)
@@ -66,6 +65,14 @@ def main() -> None:
     sys.exit(bool(failed))
 
 
+def _check(work: Work) -> None:
+    """End with a line if what is measured is not what the commit says."""
+    if changed := uncommitted():
+        sys.exit(f"commit first, or nobody can tell what was measured: {', '.join(changed)}")
+    if (now := measured_commit()) != work.commit:
+        sys.exit(f"what is measured is now of commit {now}, not of {work.commit}; call again")
+
+
 def _run(work: Work, steps: Sequence[Step], wanted: Sequence[Step]) -> list[str]:
     """Run the wanted steps that are not complete; return those that failed."""
     failed: list[str] = []
@@ -76,6 +83,7 @@ def _run(work: Work, steps: Sequence[Step], wanted: Sequence[Step]) -> list[str]
         if hindrance := step.hindrance(pending):
             print(f"[{place}/{len(todo)}] {step.name}: skipped: {hindrance}", flush=True)
             continue
+        _check(work)
         left = sum(one.estimate for one in todo[place - 1 :])
         print(
             f"[{place}/{len(todo)}] {step.name}: about {step.estimate:g} min; "
