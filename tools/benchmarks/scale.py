@@ -192,7 +192,8 @@ def _client_secs(fleet: Fleet) -> float:
 
 def _tenset(result: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
     """Extrapolate to TenSet's records on this machine."""
-    sizes = sorted((k for k in data if k.endswith(" programs")), key=lambda k: int(k.split()[0]))
+    trained = [name for name, row in data.items() if isinstance(row, dict) and "train" in row]
+    sizes = sorted(trained, key=lambda name: int(name.split()[0]))
     largest = data[sizes[-1]]
     smaller = data[sizes[-2]]
     count = int(sizes[-1].split()[0])

@@ -150,6 +150,8 @@ def measured(*benchmarks: str) -> list[str]:
     known = provenance()
     found = [known.benchmarks[name] for name in benchmarks if name in known.benchmarks]
     runs = [run for benchmark in found for run in benchmark.runs]
+    if not runs:
+        return []
     rows = [_row(run) for run in runs]
     head = (
         *("by", "what", "machine", "commit", "when", "seeds"),

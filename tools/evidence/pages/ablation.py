@@ -79,8 +79,7 @@ def parts() -> list[str]:
         *_raced(rows, "networks", "full", "plain", "diffusion"),
         *_variants(read_result("variants")),
         *measured("ablation", "variants"),
-        "Races of versions by machine:",
-        _machines(),
+        *(["Races of versions by machine:", _machines()] if rows else []),
     ]
 
 
