@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint docs results clean
+.PHONY: demo test lint docs results evidence clean
 
 ## Tune a real network on this machine with the shipped bundle.
 demo: $(INSTALLED)
@@ -29,6 +29,12 @@ docs: $(INSTALLED)
 ## Write the pages of results, and the README's table of them, from the files in tools/results.
 results: $(INSTALLED)
 	$(BIN)/python -m tools.evidence.pages
+
+## Measure anew all that the documentation claims: a night; with QUICK=1, half an hour.
+evidence: export OMP_NUM_THREADS = 1
+evidence: $(INSTALLED)
+	$(BIN)/pip install --quiet -e '.[bench]' -c constraints.txt
+	$(BIN)/python -m tools.evidence $(if $(QUICK),--quick)
 
 clean:
 	rm -rf $(VENV) demo_run site

@@ -143,8 +143,3 @@ def test_a_page_of_few_networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         "engines-some-cpu-b1-t2.svg",
         "engines-some-cpu-b8-t1.svg",
     ]
-
-
-def test_a_page_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "read_result", lambda name: {})
-    assert page.parts()[-1] == "Nothing has been measured yet."

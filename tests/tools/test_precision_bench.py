@@ -15,6 +15,7 @@ from costlib.hardware import Hardware
 from costlib.tuning.comparison import EngineResult
 from tools.benchmarks import precision as bench
 from tools.evidence.in_precisions import InPrecision, Precision, summarise_precisions
+from tools.evidence.pages import page as pages
 from tools.evidence.pages import precision as page
 
 
@@ -75,16 +76,11 @@ def test_the_page_has_each_precision_and_what_did_not_run(monkeypatch: pytest.Mo
         row("int8", 1e-3, rounding_error=0.02, problems={"ONNX Runtime": "it fails"}),
     ]
     content = {"versions": {"torch": "2.13"}, **summarise_precisions(rows)}
-    monkeypatch.setattr(page, "read_result", lambda _: content)
+    for module in (page, pages):
+        monkeypatch.setattr(module, "read_result", lambda _: content)
     text = page.PAGE.text()
     assert "| int8 | OpenVINO | 2.00x |" in text
     assert "| int8 | costlib in float32 | 4.00x |" in text
     assert "## In float32" in text and "## In int8" in text and "## In bfloat16" not in text
     assert "| `net` in int8 | ONNX Runtime | it fails |" in text
     assert [make().axes != [] for make in page.PAGE.pictures().values()] == [True, True]
-
-
-def test_a_page_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "read_result", lambda _: {})
-    assert "Nothing has been measured yet." in page.PAGE.text()
-    assert not page.PAGE.pictures()

@@ -81,6 +81,24 @@ def test_a_part_gains_what_it_adds_and_what_is_lost_without_it() -> None:
     assert "gain" not in rows["plain"]
 
 
+def test_a_part_gains_by_trials_what_the_curves_say_there() -> None:
+    races = [
+        race("ablation", seed, plain=side(*[4.0] * 8), full=side(*[1.0] * 8)) for seed in (0, 1, 2)
+    ]
+    slower = [side(*[gain] * 7, 9 * gain) for gain in (1.0, 2.0, 4.0)]
+    races = [
+        r.model_copy(update={"sides": r.sides | {"full - bank": less}})
+        for r, less in zip(races, slower, strict=True)
+    ]
+    (row,) = (row for row in summarise_ablation(races) if row["version"] == "full - bank")
+    found = row["by_trials"]["8"]
+    assert (found["gain"], found["races"]) == (2.0, 3)
+    low, high = found["interval"]
+    assert low < 1 and high > 2
+    assert low * high == pytest.approx(4.0, rel=1e-2)
+    assert row["by_trials"].keys() == {"8"}
+
+
 def test_variants_without_a_bundle_are_compared_with_the_search_without_one() -> None:
     taken_s = {"present": 1.0, "cold": 4.0, "cold,niches=0": 2.0}
     sides = {name: side(*[seconds] * 8) for name, seconds in taken_s.items()}

@@ -13,6 +13,7 @@ from costlib.tuning.result import TuneResult
 from costlib.workloads.ranges.symbolic import symbolic
 from tools.benchmarks import shapes as bench
 from tools.evidence.in_ranges import AtShape, InRange, summarise_ranges
+from tools.evidence.pages import page as pages
 from tools.evidence.pages import shapes as page
 
 NETWORK, DIM = "bert_tiny", "sequence=7:8"
@@ -85,16 +86,11 @@ def test_a_bench_that_was_cut_off_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_the_page_says_what_was_tuned_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     found = row(shape(5, alone_s=1e-3, alone_trials=16), shape(6))
-    monkeypatch.setattr(page, "read_result", lambda _: summarise_ranges([found]))
+    for module in (page, pages):
+        monkeypatch.setattr(module, "read_result", lambda _: summarise_ranges([found]))
     text = page.PAGE.text()
     assert "| `net` | sequence=5:8 |" in text
     assert "a random sample of 1" in text
     assert "0.50" in text
     (make,) = page.PAGE.pictures().values()
     assert make().axes
-
-
-def test_a_page_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "read_result", lambda _: {})
-    assert "Nothing has been measured yet." in page.PAGE.text()
-    assert not page.PAGE.pictures()

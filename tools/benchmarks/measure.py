@@ -42,13 +42,16 @@ def main() -> None:
     """Run both parts and write the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--batch", type=int, default=BATCH, help="programs")
+    parser.add_argument("--pass-programs", type=int, default=PASS_PROGRAMS, help="of an operator")
     arguments = parser.parse_args()
 
     hardware = Hardware.local()
     with Measurer(hardware, CONFIG) as measurer:
-        throughput = _throughput(measurer, hardware, arguments.seed)
+        throughput = _throughput(measurer, hardware, arguments.seed, arguments.batch)
         tasks = [heaviest_task(operator, hardware) for operator in OPERATORS]
-        drawn = [random_candidates(task, PASS_PROGRAMS, arguments.seed) for task in tasks]
+        count = arguments.pass_programs
+        drawn = [random_candidates(task, count, arguments.seed) for task in tasks]
         first, second = (
             [
                 m
@@ -68,13 +71,13 @@ def main() -> None:
     print(json.dumps(result, indent=2))
 
 
-def _throughput(measurer: Measurer, hardware: Hardware, seed: int) -> dict[str, Any]:
+def _throughput(measurer: Measurer, hardware: Hardware, seed: int, batch: int) -> dict[str, Any]:
     builder = ms.builder.LocalBuilder(max_workers=hardware.num_cores, initializer=start)
     runner = ms.runner.LocalRunner(evaluator_config=STOCK_CONFIG, initializer=start)
     rows = []
     for number, operator in enumerate(BATCH_OPERATORS):
         task = heaviest_task(operator, hardware)
-        drawn = random_candidates(task, BATCH, seed)
+        drawn = random_candidates(task, batch, seed)
         sides = {
             "costlib": lambda task=task, drawn=drawn: _measure_ours(measurer, task, drawn),
             "stock": lambda task=task, drawn=drawn: _measure_stock(builder, runner, task, drawn),

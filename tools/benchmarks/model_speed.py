@@ -18,6 +18,7 @@ import itertools
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,23 +41,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trainer", choices=TRAINERS, help=argparse.SUPPRESS)
     parser.add_argument("--programs", type=int, nargs="+", default=[2_500, 10_000])
+    parser.add_argument("--dataset", type=Path, default=ZOO)
     arguments = parser.parse_args()
     if arguments.trainer:
-        print(json.dumps(train_here(arguments.trainer, arguments.programs[0])))
+        dataset = Dataset.open(arguments.dataset)
+        print(json.dumps(train_here(arguments.trainer, dataset, arguments.programs[0])))
         return
-    result: dict[str, Any] = {"scoring": scoring(), "training": {}}
+    result: dict[str, Any] = {"scoring": scoring(arguments.dataset), "training": {}}
     print(json.dumps(result["scoring"], indent=1), flush=True)
     for programs in arguments.programs:
         row = result["training"][f"{programs} programs"] = {}
         for trainer in TRAINERS:
+            options = {"trainer": trainer, "programs": programs, "dataset": arguments.dataset}
             row[trainer] = in_a_process(
-                "tools.benchmarks.model_speed", "--trainer", trainer, "--programs", str(programs)
+                "tools.benchmarks.model_speed",
+                *(text for name, value in options.items() for text in (f"--{name}", str(value))),
             )
             print(programs, trainer, row[trainer], flush=True)
             write_result("model_speed", result)
 
 
-def scoring() -> dict[str, Any]:
+def scoring(dataset: Path) -> dict[str, Any]:
     """Time all ways to score, several rounds in turns; medians."""
     from costlib.features.task_encoder import TaskEncoder
     from costlib.hardware import Hardware
@@ -83,7 +88,7 @@ def scoring() -> dict[str, Any]:
         num_threads=hardware.num_cores,
     )
     stock = ms.cost_model.XGBModel(num_warmup_samples=0)
-    records = _records(2_500)
+    records = _records(Dataset.open(dataset), 2_500)
     stock._inst._train(
         np.split(records.batch.stores, records.batch.offsets[1:-1]),
         records.labels.astype("float32"),
@@ -132,11 +137,11 @@ def scoring() -> dict[str, Any]:
     }
 
 
-def train_here(trainer: str, programs: int) -> dict[str, Any]:
+def train_here(trainer: str, dataset: Dataset, programs: int) -> dict[str, Any]:
     """Train in this process."""
     from tools.benchmarks.leaderboard import MODELS
 
-    data = _records(programs)
+    data = _records(dataset, programs)
     model = MODELS[trainer]()
     before = peak_mib()
     started = time.perf_counter()
@@ -150,9 +155,8 @@ def train_here(trainer: str, programs: int) -> dict[str, Any]:
     }
 
 
-def _records(programs: int) -> TrainingData:
-    """Return the first tasks of the dataset that have so many programs together."""
-    dataset = Dataset.open(ZOO)
+def _records(dataset: Dataset, programs: int) -> TrainingData:
+    """Return the first tasks of a dataset that have so many programs together."""
     hardware = most_measured_hardware(dataset)
     ids = sorted(dataset.scan("workloads").select("workload_id").collect()["workload_id"])
     counts = dict(

@@ -15,7 +15,7 @@ import argparse
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +52,14 @@ def main() -> None:
     """Measure what is missing and extrapolate."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--work", type=Path, required=True)
-    work = parser.parse_args().work
+    parser.add_argument("--tasks", type=int, nargs=2, default=TASKS, help="of the two sizes")
+    given = parser.parse_args()
+    work, tasks = given.work, tuple(given.tasks)
     result = read_result("scale")
     phases: dict[str, Callable[[Path], dict[str, Any]]] = {
-        "import": lambda folder: _slope(folder, _time_import),
-        "features": lambda folder: _slope(folder, _time_features),
-        "cluster": _cluster,
+        "import": lambda folder: _slope(folder, tasks, _time_import),
+        "features": lambda folder: _slope(folder, tasks, _time_features),
+        "cluster": lambda folder: _cluster(folder, tasks[-1]),
         "fleet": _fleet,
     }
     for name, phase in phases.items():
@@ -75,9 +77,11 @@ def main() -> None:
     write_result("scale", result)
 
 
-def _slope(work: Path, seconds: Callable[[Path, int], tuple[int, float]]) -> dict[str, Any]:
+def _slope(
+    work: Path, tasks: Sequence[int], seconds: Callable[[Path, int], tuple[int, float]]
+) -> dict[str, Any]:
     """Time two sizes; what one record more takes on all cores of this machine."""
-    (few, few_secs), (many, many_secs) = (seconds(work, tasks) for tasks in TASKS)
+    (few, few_secs), (many, many_secs) = (seconds(work, count) for count in tasks)
     return {
         "records": [few, many],
         "seconds": [round(few_secs, 1), round(many_secs, 1)],
@@ -114,9 +118,9 @@ def _time_features(work: Path, tasks: int) -> tuple[int, float]:
     return programs[-1], time.perf_counter() - started
 
 
-def _cluster(work: Path) -> dict[str, Any]:
+def _cluster(work: Path, tasks: int) -> dict[str, Any]:
     """Train the same trees with one Dask worker and with two, each on one core."""
-    dataset = _some(work, TASKS[1])
+    dataset = _some(work, tasks)
     hardware = [most_measured_hardware(dataset)]
     seconds: dict[str, list[float]] = {"1": [], "2": []}
     for _ in range(3):
@@ -188,7 +192,8 @@ def _client_secs(fleet: Fleet) -> float:
 
 def _tenset(result: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
     """Extrapolate to TenSet's records on this machine."""
-    sizes = sorted((k for k in data if k.endswith(" programs")), key=lambda k: int(k.split()[0]))
+    trained = [name for name, row in data.items() if isinstance(row, dict) and "train" in row]
+    sizes = sorted(trained, key=lambda name: int(name.split()[0]))
     largest = data[sizes[-1]]
     smaller = data[sizes[-2]]
     count = int(sizes[-1].split()[0])

@@ -46,7 +46,7 @@ HEAVY_SEEDS = (0, 1, 2)
 
 def main() -> None:
     """Race the cases of a part that are missing."""
-    parts = {
+    parts: dict[str, Callable[..., Iterator[Case]]] = {
         "heavy": heavy,
         "networks": whole,
         "long": long,
@@ -60,8 +60,13 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=NETWORKS, default=NETWORKS)
     parser.add_argument("--seeds", type=int, nargs="+")
     parser.add_argument("--bundle", default="cpu-gbdt")
+    parser.add_argument(
+        "--no-generated", action="store_true", help="networks without a side that generates"
+    )
     given = parser.parse_args()
     cases = partial(parts[given.part], only=given.only, seeds=given.seeds)
+    if given.part == "networks" and given.no_generated:
+        cases = partial(cases, ways=())
     run_cases(SEARCH, cases, given.bundle, given.minutes)
 
 
@@ -84,13 +89,18 @@ def long(hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None) -
             yield Case("long", network, seed, tasks, arms)
 
 
-def whole(hardware: Hardware, only: Sequence[str], seeds: Sequence[int] | None) -> Iterator[Case]:
+def whole(
+    hardware: Hardware,
+    only: Sequence[str],
+    seeds: Sequence[int] | None,
+    ways: Sequence[str] = ("generate",),
+) -> Iterator[Case]:
     """Yield whole networks, with a side that measures generated programs of each task."""
     for network in only:
         tasks = tunable(network, hardware)
         budget = NETWORK_TRIALS * len(tasks)
         for seed in seeds or SEEDS.get(network, (0,)):
-            arms = _against_stock(tasks, budget, budget, seed, ("generate",), NETWORK_GENERATED)
+            arms = _against_stock(tasks, budget, budget, seed, ways, NETWORK_GENERATED)
             yield Case("network", network, seed, tasks, arms)
 
 

@@ -7,8 +7,8 @@ Both compile the same programs, each in processes of its own that take turns.
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +22,7 @@ from tools.evidence.files import write_result
 MCPU = "x86-64-v3"
 NUMBERS = 1 << 15
 LANES = 8
+SIDES = ("tvm", "costlib")
 TURNS = 5
 CALLS = 200
 EXACT = {"exp": np.exp, "erf": special.erf, "tanh": np.tanh, "sigmoid": special.expit}
@@ -30,13 +31,17 @@ RANGES = {"exp": (-87.3, 88.7), "erf": (-5.0, 5.0), "tanh": (-9.0, 9.0), "sigmoi
 
 def main() -> None:
     """Let both sides take turns."""
-    if len(sys.argv) > 1:
-        print(json.dumps(measured(sys.argv[1])))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--turns", type=int, default=TURNS)
+    parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.side:
+        print(json.dumps(measured(given.side)))
         return
-    found: dict[str, list[dict[str, Any]]] = {"tvm": [], "costlib": []}
-    for _ in range(TURNS):
+    found: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
+    for _ in range(given.turns):
         for side, turns in found.items():
-            turns.append(in_a_process("tools.benchmarks.vector_math", side))
+            turns.append(in_a_process("tools.benchmarks.vector_math", "--side", side))
     result = {
         name: {
             side: {

@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from tools.evidence.means import geometric_mean, log_error
+from tools.evidence.means import geometric_mean, interval, log_error
 from tools.evidence.races import Race
 
 RACED_ON = {"cold": "tasks, cold", "ablation": "tasks", "diffusion": "networks"}
 """What the kinds of races of versions were raced on."""
+
+BUDGETS = (8, 16, 32, 48)
+"""Trials a task after which gains are compared."""
 
 PLAIN_OF = {"full": "plain", "cold": "cold-plain"}
 
@@ -23,6 +26,9 @@ def summarise_ablation(races: Sequence[Race]) -> list[dict[str, Any]]:
 
     ``gain``: of the version with a part relative to the same one without it, of a full search
     relative to its plain loop; ``gain_error`` is the standard error of its logarithm.
+
+    ``by_trials``: the gain of a part after so many trials a task, in how many races, and the
+    interval that holds it with 95 % confidence.
     """
     of_kinds = {kind: [race for race in races if race.kind == kind] for kind in RACED_ON}
     return [
@@ -59,4 +65,27 @@ def _version(name: str, kind: str, raced: Sequence[Race]) -> dict[str, Any]:
         row["gain"] = geometric_mean(gains)
     if base != name and len(gains) > 1:
         row["gain_error"] = log_error(gains)
+    if change:
+        row["by_trials"] = _by_trials(raced, name, base, change.startswith("-"))
     return row
+
+
+def _by_trials(
+    raced: Sequence[Race], name: str, base: str, is_without: bool
+) -> dict[str, dict[str, Any]]:
+    found = {}
+    for budget in BUDGETS:
+        gains = []
+        for race in raced:
+            place = budget * len(race.tasks) - 1
+            curves = [race.curve(side) for side in (name, base)]
+            if all(place < len(curve) and np.isfinite(curve[place]) for curve in curves):
+                with_it, without = curves if not is_without else curves[::-1]
+                gains.append(without[place] / with_it[place])
+        if len(gains) > 1:
+            found[str(budget)] = {
+                "gain": geometric_mean(gains),
+                "interval": interval(gains),
+                "races": len(gains),
+            }
+    return found

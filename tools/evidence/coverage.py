@@ -21,7 +21,6 @@ import argparse
 import multiprocessing
 import resource
 import signal
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -33,7 +32,8 @@ from typing import Any
 from costlib.errors import CostlibError, quoted
 from tools.evidence.architectures import ARCHITECTURES
 from tools.evidence.architectures.architecture import Architecture
-from tools.evidence.files import REPOSITORY, read_result, write_result
+from tools.evidence.commit import head
+from tools.evidence.files import read_result, write_result
 
 SECS_EACH = 300
 MEMORY_BYTES = 12 << 30
@@ -184,7 +184,7 @@ def _keep(architecture: Architecture, record: Record) -> None:
 
     old = read_result("coverage").get("families", {})
     known = {name: record for records in old.values() for name, record in records.items()}
-    known[architecture.name] = record | {"commit": _commit()}
+    known[architecture.name] = record | {"commit": head()}
     families: dict[str, dict[str, Record]] = {found.family: {} for found in ARCHITECTURES}
     for found in sorted(ARCHITECTURES, key=lambda found: found.name.lower()):
         if found.name in known:
@@ -206,12 +206,6 @@ def _version(package: str) -> str | None:
         return version(PACKAGES[package])
     except PackageNotFoundError:
         return None
-
-
-def _commit() -> str:
-    command = ["git", "rev-parse", "--short=10", "HEAD"]
-    found = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    return found.stdout.strip()
 
 
 if __name__ == "__main__":

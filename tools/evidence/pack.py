@@ -2,8 +2,8 @@
 
     python -m tools.evidence.pack search          # into tools/results/search.parquet
 
-What is packed is not measured again. The summaries (``tools/results/search.json``) of all of them
-are written anew: one benchmark's may look at the races of another.
+What is packed is not measured again. The summaries (``tools/results/search.json``) of all that were
+measured are written anew: one benchmark's may look at the races of another.
 """
 
 from __future__ import annotations
@@ -20,8 +20,14 @@ def main() -> None:
     parser.add_argument("benchmarks", nargs="+", choices=STORES)
     for benchmark in parser.parse_args().benchmarks:
         print(f"{benchmark}: {STORES[benchmark].pack()} new")
+    write_summaries()
+
+
+def write_summaries() -> None:
+    """Summarise all benchmarks of which there are pieces."""
     for benchmark, summarise in SUMMARIES.items():
-        write_result(benchmark, summarise())
+        if STORES[benchmark].load():
+            write_result(benchmark, summarise())
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,30 +11,33 @@ from pydantic import ValidationError
 from costlib.errors import InputError
 from costlib.search.config import SearchConfig
 
-HEAVY_TRIALS = 200
+QUICK = bool(os.environ.get("COSTLIB_QUICK"))
+"""Whether a few trials are enough, to see that everything works; ``make evidence QUICK=1``."""
+
+HEAVY_TRIALS = 24 if QUICK else 200
 """Of each side, at a single task."""
-LONG_TRIALS = 1000
+LONG_TRIALS = 96 if QUICK else 1000
 """Of stock, in its long races."""
-NETWORK_TRIALS = 64
+NETWORK_TRIALS = 6 if QUICK else 64
 """Of each side, for each task of a whole network on the average."""
-ABLATION_TRIALS = 48
+ABLATION_TRIALS = 8 if QUICK else 48
 """Of each version, at a single task."""
-DIFFUSION_TRIALS = 16
+DIFFUSION_TRIALS = 3 if QUICK else 16
 """Of each version, for each task of a whole network on the average."""
 
-EARLY_TRIALS = 16
+EARLY_TRIALS = 4 if QUICK else 16
 """Of costlib, for each task: soon enough to be worth something."""
 
 STOCK_BATCH = 64
 """MetaSchedule's default number of programs between two rounds of search."""
 
-PICKED = 32
+PICKED = 4 if QUICK else 32
 """Programs of a task that are picked without a search, and measured."""
-WRITTEN = 1024
+WRITTEN = 64 if QUICK else 1024
 """Programs of a task that these are picked from, or as many written as random ones."""
 BESIDE_WRITTEN_TRIALS = 64
 """Of stock, in the races with written programs."""
-NETWORK_GENERATED = 16
+NETWORK_GENERATED = 4 if QUICK else 16
 """Generated programs of each task of a whole network."""
 
 CONFIDENCE = 0.95

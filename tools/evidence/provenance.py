@@ -1,17 +1,18 @@
 """What was measured where and when, what changed since, and what was aimed at.
 
-``tools/results/provenance.json`` holds it; it is kept by hand, as no result file can know what
-came after it.
+``provenance.json``, beside the result files, holds it. ``python -m tools.evidence`` notes its runs
+there; what has changed since is noted by hand, as no run can know what came after it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from pydantic import BaseModel, ConfigDict
 
 from tools.evidence.files import read_result
-from tools.evidence.markdown import table
+from tools.evidence.markdown import in_words, table
 
 
 class _Strict(BaseModel):
@@ -37,6 +38,9 @@ class Run(_Strict):
         Whether the bundle was trained on measurements of this machine, where that matters.
     variants, networks
         What of the benchmark it was, where the result files do not say.
+    commit, seeds, versions
+        The last commit that changed what was measured, the seeds, and the versions of the packages;
+        without them where they were not noted.
     """
 
     part: str
@@ -47,6 +51,14 @@ class Run(_Strict):
     bundle_knows_machine: bool | None = None
     variants: tuple[str, ...] = ()
     networks: tuple[str, ...] = ()
+    commit: str | None = None
+    seeds: tuple[int, ...] = ()
+    versions: dict[str, str] = {}
+
+    @property
+    def where(self) -> str:
+        """The machine and, if it was noted, the commit."""
+        return machine(self.machine) + (f", commit `{self.commit}`" if self.commit else "")
 
     @property
     def when(self) -> str:
@@ -105,6 +117,22 @@ class Provenance(_Strict):
     goals: Goals
     benchmarks: dict[str, Measured]
 
+    @property
+    def newest(self) -> Run | None:
+        """The newest run whose commit is known; ``None`` if none is."""
+        runs = [run for run in self.runs() if run.commit]
+        return max(runs, key=lambda run: run.measured[1], default=None)
+
+    def runs(self, page: str | None = None) -> list[Run]:
+        """Return the runs that are shown on a page; by default, all of them."""
+        shown = [found for found in self.benchmarks.values() if page in (None, found.page)]
+        return [run for found in shown for run in found.runs]
+
+    def is_older(self, run: Run) -> bool:
+        """Whether costlib has changed since, or the newest run is of another commit."""
+        newest = self.newest
+        return bool(run.since) or (newest is not None and run.commit != newest.commit)
+
 
 @cache
 def provenance() -> Provenance:
@@ -120,17 +148,25 @@ def machine(hardware_id: str | None) -> str:
 def measured(*benchmarks: str) -> list[str]:
     """Return the section of a page that says how its figures came about."""
     known = provenance()
-    runs = [run for benchmark in benchmarks for run in known.benchmarks[benchmark].runs]
+    found = [known.benchmarks[name] for name in benchmarks if name in known.benchmarks]
+    runs = [run for benchmark in found for run in benchmark.runs]
+    if not runs:
+        return []
     rows = [_row(run) for run in runs]
-    head = ["by", "what", "machine", "when", "bundle knows the machine", "changed in costlib since"]
+    head = (
+        *("by", "what", "machine", "commit", "when", "seeds"),
+        *("bundle knows the machine", "changed in costlib since"),
+    )
     columns = [i for i in range(len(head)) if any(row[i] for row in rows)]
-    since = {change for run in runs for change in run.since}
-    changes = [f"- *{name}*: {words}" for name, words in known.changes.items() if name in since]
     return [
-        "## How it was measured",
+        HEADING,
         table([head[i] for i in columns], [[row[i] for i in columns] for row in rows]),
-        *(["What changed:", "\n".join(changes)] if changes else []),
+        *_with_versions(runs),
+        *_older(runs),
     ]
+
+
+HEADING = "## How it was measured"
 
 
 def _row(run: Run) -> list[str]:
@@ -138,7 +174,42 @@ def _row(run: Run) -> list[str]:
         f"`python -m {run.command}`",
         run.part,
         machine(run.machine),
+        f"`{run.commit}`" if run.commit else "",
         run.when,
+        ", ".join(map(str, run.seeds)),
         {True: "yes", False: "no", None: ""}[run.bundle_knows_machine],
-        ", ".join(run.since) or "nothing known",
+        since(run),
     ]
+
+
+def since(run: Run) -> str:
+    """Return what has changed since, as a table has it."""
+    if provenance().is_older(run):
+        return f"older: {', '.join(run.since) or 'another commit'}"
+    return "nothing known"
+
+
+def _with_versions(runs: Sequence[Run]) -> list[str]:
+    """Return a line of packages for each set of them that was there."""
+    sets = dict.fromkeys(tuple(run.versions.items()) for run in runs if run.versions)
+    return [f"With {in_words([f'{name} {number}' for name, number in one])}." for one in sets]
+
+
+def _older(runs: Sequence[Run]) -> list[str]:
+    """Return what of a page is older than costlib as it is, and what has changed since."""
+    known = provenance()
+    changed = {name for run in runs for name in run.since}
+    lines = []
+    if parts := dict.fromkeys(run.part for run in runs if run.since):
+        words = [f"- *{name}*: {text}" for name, text in known.changes.items() if name in changed]
+        lines += [f"**Older** than costlib is now: {in_words(list(parts))}. What changed since:"]
+        lines += ["\n".join(words)]
+    others = [run for run in runs if known.is_older(run) and not run.since]
+    if (newest := known.newest) and others:
+        parts = dict.fromkeys(run.part for run in others)
+        lines += [
+            f"**Older** than the newest evidence, which is of commit `{newest.commit}`: "
+            f"{in_words(list(parts))}. Nothing is known to have changed that these figures depend "
+            "on."
+        ]
+    return lines

@@ -38,6 +38,8 @@ def race_pictures(
     task has a program that runs. In the first picture it is the geometric mean over all races, of
     the sides that were in all of them. All have the same scale.
     """
+    if not races:
+        return {}
     found: dict[str, list[Race]] = defaultdict(list)
     for race in races:
         found[race.what].append(race)

@@ -1,20 +1,33 @@
 """Write the pages of results and the README's table of them.
 
 python -m tools.evidence.pages         # docs/results/ and README.md; no figure is typed by hand
+python -m tools.evidence.pages --out FOLDER   # the pages alone, into a folder
+
+A page is refused whose tables may mix machines or commits that they do not name.
 """
 
 from __future__ import annotations
 
+import argparse
+import sys
+from pathlib import Path
+
 from tools.evidence.files import REPOSITORY
-from tools.evidence.pages.written import with_headlines, write_pictures, write_texts
+from tools.evidence.pages.written import mixed_tables, with_headlines, write_pictures, write_texts
 
 
 def main() -> None:
     """Write everything."""
-    folder, readme = REPOSITORY / "docs" / "results", REPOSITORY / "README.md"
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, help="a folder for the pages; the README stays")
+    out = parser.parse_args().out
+    if mixed := mixed_tables():
+        sys.exit("\n".join(mixed))
+    folder, readme = out or REPOSITORY / "docs" / "results", REPOSITORY / "README.md"
     write_texts(folder)
     write_pictures(folder)
-    readme.write_text(with_headlines(readme.read_text()))
+    if out is None:
+        readme.write_text(with_headlines(readme.read_text()))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,11 +13,21 @@ from matplotlib.figure import Figure
 
 from tools.evidence.ablation_summary import RACED_ON
 from tools.evidence.files import read_result
-from tools.evidence.markdown import in_words, pictures, share, table, with_error, with_range
+from tools.evidence.markdown import (
+    in_words,
+    percent,
+    pictures,
+    share,
+    table,
+    with_error,
+    with_range,
+)
 from tools.evidence.marks import Mark, marks_figure
+from tools.evidence.origins import origin
 from tools.evidence.pages.page import Page
 from tools.evidence.protocol import (
     ABLATION_TRIALS,
+    CONFIDENCE,
     DIFFUSION_TRIALS,
     is_on_by_default,
 )
@@ -47,9 +58,7 @@ def parts() -> list[str]:
     """Return the page."""
     rows = read_result("search")["ablation"]
     return [
-        pictures(
-            {name: f"what each part gains {words}" for name, (words, *_) in _PICTURES.items()}
-        ),
+        pictures({name: f"what each part gains {_PICTURES[name][0]}" for name in _drawings()}),
         "Versions of the search race each other at the two heaviest tasks of each held-out "
         f"network, with {ABLATION_TRIALS} trials for each version. The *plain loop* is Ansor's: "
         "evolution under the bundle's exact model and nothing else. The *full search* has all "
@@ -57,39 +66,78 @@ def parts() -> list[str]:
         "the throughput with it divided by the throughput without it, the geometric mean over the "
         "races with the standard error of its logarithm.",
         "## With a bundle",
-        _gains(rows, "tasks", "full", "plain"),
-        _loops(rows, "tasks"),
-        _told_apart(rows, "tasks", "full", "plain"),
         "Parts that gain nothing here may be on all the same: they are needed without a bundle, in "
         "longer runs, or on whole networks.",
+        *_raced(rows, "tasks", "full", "plain", "with a bundle"),
         "## Without a bundle",
         "The same tasks, without a bundle. There the plain loop learns from what the run measures, "
         "as Ansor's does. Throughputs are relative to the full search with a bundle.",
-        _gains(rows, "tasks, cold", "cold", "cold-plain"),
-        _loops(rows, "tasks, cold"),
-        _told_apart(rows, "tasks, cold", "cold", "cold-plain"),
+        *_raced(rows, "tasks, cold", "cold", "cold-plain", "without a bundle"),
         "## Diffusion",
         "Diffusion hands programs from task to task, so it is raced on whole networks, with "
         f"{DIFFUSION_TRIALS} trials a task.",
-        _gains(rows, "networks", "full", "plain"),
-        _loops(rows, "networks"),
+        *_raced(rows, "networks", "full", "plain", "diffusion"),
+        *_variants(read_result("variants")),
+        *measured("ablation", "variants"),
+        *(["Races of versions by machine:", _machines()] if rows else []),
+    ]
+
+
+def _raced(rows: Sequence[Row], on: str, full: str, plain: str, part: str) -> list[str]:
+    """Return what there is to say of the races on something."""
+    if not any(row["on"] == on for row in rows):
+        return ["None of them has been raced yet."]
+    return [
+        *([_told_apart(rows, on, full, plain)] if on != "networks" else []),
+        origin("ablation", part),
+        _gains(rows, on, full, plain),
+        f"What each part gains in the {_LOOPS[full]} after so many trials a task, with the "
+        f"interval that holds it with {percent(CONFIDENCE)} confidence:",
+        _by_trials(rows, on, full),
+        "The searches as wholes:",
+        _loops(rows, on),
+    ]
+
+
+def _by_trials(rows: Sequence[Row], on: str, full: str) -> str:
+    shown = {
+        row["version"].partition(" ")[2][2:]: row["by_trials"]
+        for row in rows
+        if row["on"] == on and row["version"].startswith(f"{full} ")
+    }
+    budgets = sorted({int(budget) for found in shown.values() for budget in found})
+    return table(
+        ["part", *(f"{budget} trials" for budget in budgets)],
+        [
+            [_PARTS.get(part, part), *(_with_interval(found.get(str(b))) for b in budgets)]
+            for part, found in shown.items()
+        ],
+    )
+
+
+def _with_interval(found: Row | None) -> str:
+    return "" if found is None else with_range(found["gain"], *found["interval"])
+
+
+def _variants(result: Mapping[str, Row]) -> list[str]:
+    if not result:
+        return []
+    return [
         "## Settings on invented tasks",
         "Settings of the search race the search as it was on that day, at tasks that no benchmark "
         "holds. Those that begin with *cold* have no bundle and are compared with the search "
         "without one; *cold* itself is compared with the search with one. The columns are "
         "throughputs after so many trials, and then seconds a trial, all of them and those beside "
         "building and running, relative to what it is compared with.",
-        *_variants(read_result("variants")),
-        *measured("ablation", "variants"),
-        "Races of versions by machine:",
-        _machines(),
+        origin("variants"),
+        _variants_table(result),
     ]
 
 
 def _gain(rows: Sequence[Row], on: str, version: str) -> tuple[float, float] | None:
     for row in rows:
         if (row["on"], row["version"]) == (on, version):
-            return row["gain"], row["gain_error"]
+            return row["gain"], row.get("gain_error", math.nan)
     return None
 
 
@@ -103,7 +151,7 @@ def _gains_by_part(
         if row["on"] == on and base == full and change:
             part = change[2:]
             found[part] = (
-                (row["gain"], row["gain_error"]),
+                (row["gain"], row.get("gain_error", math.nan)),
                 _gain(rows, on, f"{plain} + {part}"),
             )
     return dict(sorted(found.items(), key=lambda entry: -entry[1][0][0]))
@@ -158,7 +206,7 @@ def _loops(rows: Sequence[Row], on: str) -> str:
                 row["cases"],
                 with_range(row["throughput"], *row["range"]),
                 f"{row['throughput_along_the_way']:.2f}",
-                with_error(row["gain"], row["gain_error"]) if "gain" in row else "",
+                with_error(row["gain"], row.get("gain_error")) if "gain" in row else "",
                 share(row["overhead"]),
             ]
             for row in rows
@@ -167,7 +215,7 @@ def _loops(rows: Sequence[Row], on: str) -> str:
     )
 
 
-def _variants(result: Mapping[str, Row]) -> list[str]:
+def _variants_table(result: Mapping[str, Row]) -> str:
     runs = provenance().benchmarks["variants"].runs
     machines = {name: machine(run.machine) for run in runs for name in run.variants}
     counts = sorted({int(key) for row in result.values() for key in row if key.isdigit()})
@@ -186,19 +234,8 @@ def _variants(result: Mapping[str, Row]) -> list[str]:
                 machines[name],
             ]
         )
-    return [
-        table(
-            [
-                "setting",
-                "tasks",
-                *(f"{count} trials" for count in counts),
-                "seconds",
-                "overhead",
-                "machine",
-            ],
-            rows,
-        )
-    ]
+    head = ["setting", "tasks", *(f"{count} trials" for count in counts)]
+    return table([*head, "seconds", "overhead", "machine"], rows)
 
 
 def _machines() -> str:
@@ -229,9 +266,11 @@ _PICTURES = {
     "ablation-cold.svg": ("without a bundle", "tasks, cold", "cold", "cold-plain"),
 }
 
-PAGE = Page(
-    "ablation",
-    "What each part of the search is worth",
-    parts,
-    lambda: {name: partial(_drawn, *what) for name, what in _PICTURES.items()},
-)
+
+def _drawings() -> dict[str, Callable[[], Figure]]:
+    """Return what draws the pictures of what was raced."""
+    raced = {row["on"] for row in read_result("search")["ablation"]}
+    return {name: partial(_drawn, *what) for name, what in _PICTURES.items() if what[1] in raced}
+
+
+PAGE = Page("ablation", "What each part of the search is worth", parts, ("search",), _drawings)

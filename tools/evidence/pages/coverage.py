@@ -103,4 +103,4 @@ def _plain(record: Record) -> str:
     return f"`{reason.replace('`', chr(39))}`"
 
 
-PAGE = Page("coverage", "Which architectures import", parts)
+PAGE = Page("coverage", "Which architectures import", parts, ("coverage",))

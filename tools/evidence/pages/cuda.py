@@ -18,6 +18,9 @@ def parts() -> list[str]:
     outputs = [program for found in result["outputs"].values() for program in found]
     right = sum(program["status"] == "ok" for program in outputs)
     return [
+        f"On {machine(result['hardware'])}, the search without a bundle and random programs take "
+        f"turns, {trials} trials each with one seed; PyTorch runs in full single precision. The "
+        "search was made for CPUs then, and did not pay there.",
         table(
             ["operator", "search, µs", "random programs, µs", "PyTorch, µs"],
             [
@@ -29,9 +32,6 @@ def parts() -> list[str]:
                 for operator, sides in searched.items()
             ],
         ),
-        f"On {machine(result['hardware'])}, the search without a bundle and random programs take "
-        f"turns, {trials} trials each with one seed; PyTorch runs in full single precision. The "
-        "search was made for CPUs then, and did not pay there.",
         *_networks(result),
         "## Outputs",
         f"{right} of {len(outputs)} random programs give what the unscheduled program gives on the "
@@ -72,4 +72,4 @@ def _networks(result: dict[str, Any]) -> list[str]:
     return ["## Networks", table(columns, rows)]
 
 
-PAGE = Page("cuda", "On a GPU", parts)
+PAGE = Page("cuda", "On a GPU", parts, ("cuda",))

@@ -14,8 +14,9 @@ from tools.evidence.files import read_result
 from tools.evidence.markdown import between, in_words, pictures, table, times
 from tools.evidence.marks import Mark, marks_figure
 from tools.evidence.means import geometric_mean
+from tools.evidence.origins import origin
 from tools.evidence.pages.page import Page, Pictures
-from tools.evidence.provenance import machine, measured, provenance
+from tools.evidence.provenance import machine, measured
 
 _TICKS = (0.25, 0.5, 1, 2, 4, 8)
 _COMPARED = (
@@ -31,13 +32,13 @@ def parts() -> list[str]:
     """Return the page."""
     result = read_result("engines")
     rows = _rows()
-    if not rows:
-        return [_COMPARED, "Nothing has been measured yet."]
     versions = [f"{name} {version}" for name, version in result["versions"].items()]
     return [
         pictures(dict.fromkeys(_pictures(), "how much faster than other engines each network is")),
         f"{_COMPARED} Versions: {in_words(versions)}.",
         "## All networks and machines",
+        "How many times as fast the tuned networks are, and how many of them are slower.",
+        origin("engines"),
         table(
             ["against", "networks", "geometric mean", "range", "slower"],
             [
@@ -51,7 +52,7 @@ def parts() -> list[str]:
         ),
         *(part for setting in _settings(rows) for part in _networks(rows, setting)),
         *_problems(rows),
-        *(measured("engines") if "engines" in provenance().benchmarks else []),
+        *measured("engines"),
     ]
 
 
@@ -104,6 +105,7 @@ def _networks(rows: Sequence[BesideEngines], setting: _Setting) -> list[str]:
         f"## {str(setting)[:1].upper()}{str(setting)[1:]}",
         f"Geometric means: {in_words(mean)}. Latencies are in milliseconds; a question mark: the "
         "turns did not agree. *Difference* is the largest between our output and PyTorch's.",
+        origin("engines", hardware=setting.hardware),
         table(
             ["network", "trials", "seconds of tuning", "costlib", *ENGINES.values(), "difference"],
             [
@@ -134,7 +136,10 @@ def _problems(rows: Sequence[BesideEngines]) -> list[str]:
         for row in rows
         for engine, problem in row.problems.items()
     ]
-    return ["## What did not run", table(["network", "engine", "why"], lines)] if lines else []
+    if not lines:
+        return []
+    head = ["network", "engine", "why"]
+    return ["## What did not run", origin("engines"), table(head, lines)]
 
 
 def _pictures() -> Pictures:
@@ -158,4 +163,4 @@ def _mark(ratio: float | None) -> Mark | None:
     return None if ratio is None else Mark(ratio, ratio, ratio)
 
 
-PAGE = Page("engines", "Tuned networks against other engines", parts, _pictures)
+PAGE = Page("engines", "Tuned networks against other engines", parts, ("engines",), _pictures)

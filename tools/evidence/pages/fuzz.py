@@ -35,13 +35,13 @@ def parts() -> list[str]:
         rows.append([_READERS[name], found["inputs"], accepted, refused, other])
     total = ["**all**", *(sum(row[column] for row in rows) for column in range(1, 5))]
     return [
-        table(["reader of", "inputs", "accepted", "refused", "anything else"], [*rows, total]),
         "Small valid files are changed at random and read by a process with limits on time and "
         "memory. *Refused* means one clear line. *Accepted* means that the change did no harm, or "
         "that the reader left out what it could not read and said so, as importers of logs do. "
         "*Anything else* would be a crash, a hang, or another error.",
+        table(["reader of", "inputs", "accepted", "refused", "anything else"], [*rows, total]),
         *measured("fuzz"),
     ]
 
 
-PAGE = Page("fuzz", "Damaged files", parts)
+PAGE = Page("fuzz", "Damaged files", parts, ("fuzz",))

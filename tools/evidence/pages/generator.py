@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from costlib.workloads.title import fused_title
 from tools.evidence.files import read_result
 from tools.evidence.generate_summary import COUNTS
 from tools.evidence.markdown import between, percent, pictures, table, with_error
+from tools.evidence.origins import origin
 from tools.evidence.pages.page import Page
 from tools.evidence.protocol import BESIDE_WRITTEN_TRIALS, NETWORK_GENERATED, WRITTEN
 from tools.evidence.provenance import machine, measured, provenance
@@ -55,11 +56,14 @@ def parts() -> list[str]:
         "## Written or random",
         "Most of this is owed to the models that pick. The throughput of the best written programs "
         "relative to that of the best random ones:",
+        origin("generate"),
+        origin("search", "long races"),
         _written_or_random(result),
         "## In the search",
         "The search with the generator, relative to the search without it, in the same races; the "
         "error is that of the logarithm. It is ahead only while very few programs are measured, "
         "so it is off by default in the search.",
+        origin("generate"),
         table(
             ["programs measured", "throughput", "ahead in"],
             [
@@ -71,8 +75,22 @@ def parts() -> list[str]:
                 for programs, found in result["generator_in_search"].items()
             ],
         ),
+        *_on_networks(result["networks"]),
+        "## Speed and validity",
+        *_speed(result),
+        "## Without measuring",
+        *_reach(),
+        *measured("generate", "generator_reach"),
+    ]
+
+
+def _on_networks(races: Sequence[Row]) -> list[str]:
+    if not races:
+        return []
+    return [
         "## On whole networks",
         "So many generated programs of each task, relative to stock at its end of the same race:",
+        origin("search", "whole networks"),
         table(
             ["network", "seed", *map(_programs, COUNTS[:3]), "machine"],
             [
@@ -82,14 +100,9 @@ def parts() -> list[str]:
                     *(f"{row['generate'][str(n)]:.2f}" for n in COUNTS[:3]),
                     machine(row["hardware"]),
                 ]
-                for row in result["networks"]
+                for row in races
             ],
         ),
-        "## Speed and validity",
-        *_speed(result),
-        "## Without measuring",
-        *_reach(),
-        *measured("generate", "generator_reach"),
     ]
 
 
@@ -118,6 +131,7 @@ def _against(result: Row, trials: str) -> list[str]:
     return [
         f"## Against {int(trials):,} trials of stock",
         f"{words[trials]} There are {races} races.",
+        *_ORIGINS[trials](),
         table(
             ["", *map(_programs, COUNTS)],
             [
@@ -127,6 +141,13 @@ def _against(result: Row, trials: str) -> list[str]:
             ],
         ),
     ]
+
+
+_ORIGINS = {
+    "64": lambda: [origin("generate")],
+    "200": lambda: [origin("generate"), origin("search", "single tasks")],
+    "1000": lambda: [origin("search", "long races")],
+}
 
 
 def _written_or_random(result: Row) -> str:
@@ -155,6 +176,7 @@ def _speed(result: Row) -> list[str]:
     return [
         f"{percent(result['valid'])} of the written programs pass TVM's postprocessors. Programs a "
         "second, lowered and passed, over the races:",
+        origin("generate"),
         table(
             ["", "median", "range"],
             [
@@ -177,6 +199,7 @@ def _reach() -> list[str]:
         f"On {len(result['tasks'])} invented tasks that it was not trained on: how far the written "
         "programs lie on the way from random ones (0) to those that evolved under the model of "
         "schedules that taught the generator (1), by that model's scores.",
+        origin("generator_reach"),
         table(
             ["tasks", "reach"],
             [
@@ -215,5 +238,6 @@ PAGE = Page(
     "generator",
     "Generating instead of searching",
     parts,
+    ("generate", "generator_reach"),
     lambda: {f"generator-{trials}.svg": partial(_drawn, trials) for trials in _STOCK},
 )

@@ -12,7 +12,7 @@ from tools.evidence.means import geometric_mean
 from tools.evidence.pages.page import Page
 from tools.evidence.pages.ranking import BUNDLES, manifest
 from tools.evidence.protocol import HEAVY_TRIALS, LONG_TRIALS, NETWORK_GENERATED, NETWORK_TRIALS
-from tools.evidence.provenance import Run, machine, provenance
+from tools.evidence.provenance import Run, machine, provenance, since
 
 Row = Mapping[str, Any]
 
@@ -29,8 +29,21 @@ class Headline(NamedTuple):
 
 
 def headlines() -> list[Headline]:
-    """Return all of them, goals that were missed among them."""
+    """Return all of what was measured, goals that were missed among them."""
     search = read_result("search")
+    return [
+        *(_networks(search) if search.get("networks") else ()),
+        *(_heavy(search) if search.get("heavy") else ()),
+        *_without_a_bundle(search.get("ablation", ())),
+        *(line for found in read_result("torch").get("machines", ()) for line in _torch(found)),
+        *_engines(read_result("engines").get("networks", ())),
+        _ranking(),
+        *_generated(read_result("generate")),
+        *_fuzz(read_result("fuzz")),
+    ]
+
+
+def _networks(search: Row) -> list[Headline]:
     return [
         Headline(
             "Throughput of whole networks after equal trials",
@@ -39,7 +52,12 @@ def headlines() -> list[Headline]:
             "",
             _on(search["networks_by_hardware"]),
             "search",
-        ),
+        )
+    ]
+
+
+def _heavy(search: Row) -> list[Headline]:
+    return [
         Headline(
             "Trials until single tasks are as fast as stock's at its end",
             f"{share(search['pooled']['heavy']['trials_ratio'])} of stock's",
@@ -49,12 +67,6 @@ def headlines() -> list[Headline]:
             "search",
         ),
         _overhead(search["heavy_by_hardware"]),
-        _without_a_bundle(search["ablation"]),
-        *_torch(read_result("torch")),
-        *_engines(read_result("engines")),
-        _ranking(),
-        _generated(read_result("generate")),
-        _fuzz(read_result("fuzz")),
     ]
 
 
@@ -82,20 +94,22 @@ def _goal(words: str, is_met: bool) -> str:
     return f"{words}: {'met' if is_met else '**missed**'}"
 
 
-def _without_a_bundle(rows: list[Row]) -> Headline:
-    (row,) = (row for row in rows if row["on"] == "tasks, cold" and row["version"] == "cold")
-    return Headline(
-        "Throughput of single tasks without a bundle",
-        times(row["throughput"]),
-        "the same search with a bundle",
-        "",
-        row["hardware"],
-        "ablation",
-    )
+def _without_a_bundle(rows: Iterable[Row]) -> list[Headline]:
+    return [
+        Headline(
+            "Throughput of single tasks without a bundle",
+            times(row["throughput"]),
+            "the same search with a bundle",
+            "",
+            row["hardware"],
+            "ablation",
+        )
+        for row in rows
+        if row["on"] == "tasks, cold" and row["version"] == "cold"
+    ]
 
 
-def _torch(result: Row) -> list[Headline]:
-    (found,) = result["machines"]
+def _torch(found: Row) -> list[Headline]:
     goal = provenance().goals.slower_than_pytorch
     slower = len(found["networks"]) - found["not_slower_than_pytorch"]
     return [
@@ -118,11 +132,13 @@ def _torch(result: Row) -> list[Headline]:
     ]
 
 
-def _engines(result: Row) -> list[Headline]:
-    rows = [BesideEngines.model_validate(row) for row in result["networks"]]
+def _engines(networks: Iterable[Row]) -> list[Headline]:
+    rows = [BesideEngines.model_validate(row) for row in networks]
     found = []
     for engine, goal in provenance().goals.faster_than.items():
         ratios = {row.case: ratio for row in rows if (ratio := row.ratio(engine)) is not None}
+        if not ratios:
+            continue
         mean = geometric_mean(list(ratios.values()))
         names = {name for name, *_ in ratios}
         found.append(
@@ -151,30 +167,38 @@ def _ranking() -> Headline:
     )
 
 
-def _generated(result: Row) -> Headline:
+def _generated(result: Row) -> list[Headline]:
+    if not result.get("long"):
+        return []
     figure = result["pooled"]["generate"]["1000"][str(NETWORK_GENERATED)]
     goal = provenance().goals.generated_of_long
-    return Headline(
-        f"Throughput of the best of {NETWORK_GENERATED} generated programs, single tasks",
-        times(figure),
-        f"stock MetaSchedule, {LONG_TRIALS:,} trials",
-        _goal(f"at least {goal:g}", figure >= goal),
-        sorted({row["hardware"] for row in result["long"]}),
-        "generator",
-    )
+    return [
+        Headline(
+            f"Throughput of the best of {NETWORK_GENERATED} generated programs, single tasks",
+            times(figure),
+            f"stock MetaSchedule, {LONG_TRIALS:,} trials",
+            _goal(f"at least {goal:g}", figure >= goal),
+            sorted({row["hardware"] for row in result["long"]}),
+            "generator",
+        )
+    ]
 
 
-def _fuzz(result: Row) -> Headline:
+def _fuzz(result: Row) -> list[Headline]:
+    if not result:
+        return []
     inputs = sum(found["inputs"] for found in result.values())
     fine = sum(sum(found["outcomes"].get(o, 0) for o in _FINE) for found in result.values())
-    return Headline(
-        "Damaged files that end in a crash, a hang or an unclear error",
-        f"{inputs - fine:,}",
-        f"{inputs:,} damaged files",
-        _goal("none", inputs == fine),
-        [],
-        "fuzz",
-    )
+    return [
+        Headline(
+            "Damaged files that end in a crash, a hang or an unclear error",
+            f"{inputs - fine:,}",
+            f"{inputs:,} damaged files",
+            _goal("none", inputs == fine),
+            [],
+            "fuzz",
+        )
+    ]
 
 
 _FINE = ("accepted", "refused")
@@ -183,10 +207,20 @@ _FINE = ("accepted", "refused")
 def block() -> str:
     """Return what the README shows."""
     return (
-        f"{headline_table('docs/results/')}\n\nMost of this was measured with older code; "
-        "[the index of results](docs/results/index.md) says what has changed since, and where "
-        "everything was measured."
+        f"{headline_table('docs/results/')}\n\n{_age()}; [the index of "
+        "results](docs/results/index.md) says what has changed since, and where everything was "
+        "measured."
     )
+
+
+def _age() -> str:
+    """Return how much of the evidence is older than costlib is now."""
+    known = provenance()
+    runs = known.runs()
+    older = sum(map(known.is_older, runs))
+    if older:
+        return f"{older} of the {len(runs)} runs behind the pages were made with older code"
+    return "Nothing of this is known to be older than costlib is now"
 
 
 def headline_table(folder: str = "") -> str:
@@ -214,6 +248,7 @@ def index(pages: Iterable[Page]) -> Page:
     def parts() -> list[str]:
         known = provenance()
         runs = [(found.page, run) for found in known.benchmarks.values() for run in found.runs]
+        changes = [f"- *{name}*: {words}" for name, words in known.changes.items()]
         return [
             headline_table(),
             "The processors are two cores of virtual machines, unless it is said otherwise, and "
@@ -225,11 +260,10 @@ def index(pages: Iterable[Page]) -> Page:
             "Measurements are not repeated with each change of costlib. The last column names what "
             "has changed since.",
             table(
-                ["page", "what", "machine", "when", "changed in costlib since"],
+                ["page", "what", "machine", "commit", "when", "changed in costlib since"],
                 [[f"[{page}]({page}.md)", *_run(run)] for page, run in runs],
             ),
-            "What changed, the oldest first:",
-            "\n".join(f"- *{name}*: {words}" for name, words in known.changes.items()),
+            *(["What changed, the oldest first:", "\n".join(changes)] if changes else []),
             "## Machines",
             table(
                 ["name", "hardware id"],
@@ -237,8 +271,9 @@ def index(pages: Iterable[Page]) -> Page:
             ),
         ]
 
-    return Page("index", "Results", parts)
+    return Page("index", "Results", parts, ())
 
 
 def _run(run: Run) -> list[str]:
-    return [run.part, machine(run.machine), run.when, ", ".join(run.since) or "nothing known"]
+    commit = f"`{run.commit}`" if run.commit else "not noted"
+    return [run.part, machine(run.machine), commit, run.when, since(run)]

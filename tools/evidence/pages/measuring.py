@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tools.evidence.files import read_result
 from tools.evidence.markdown import percent, table, times
+from tools.evidence.origins import origin
 from tools.evidence.pages.page import Page
 from tools.evidence.provenance import machine, measured
 
@@ -19,6 +20,11 @@ def parts() -> list[str]:
     result = read_result("measure")
     agreement, speed = result["agreement"], result["throughput"]
     return [
+        f"The same {agreement['programs']} random programs of single operators are measured twice, "
+        f"some minutes apart, on {machine(result['hardware_id'])}. *Deviation* is by how much the "
+        "two latencies of a program differ. The machine is shared; how noisy it is differs from "
+        "hour to hour, and these figures with it.",
+        origin("measure"),
         table(
             ["latency", "Spearman", "median deviation", "nine in ten deviate less than"],
             [
@@ -31,14 +37,11 @@ def parts() -> list[str]:
                 for way, words in _WAYS.items()
             ],
         ),
-        f"The same {agreement['programs']} random programs of single operators are measured twice, "
-        f"some minutes apart, on {machine(result['hardware_id'])}. *Deviation* is by how much the "
-        "two latencies of a program differ. The machine is shared; how noisy it is differs from "
-        "hour to hour, and these figures with it.",
         "## Throughput",
         f"costlib builds and runs {speed['ratio']:.2f} times as many programs a minute as stock "
         "`LocalBuilder` and `LocalRunner`. Both time a program as often, and stock's workers start "
         "as fast as costlib's.",
+        origin("measure"),
         table(
             ["operator", "programs", "costlib, s", "stock, s", "ratio"],
             [
@@ -95,6 +98,7 @@ def _from_memory() -> list[str]:
         f"weights from memory, {cases[0]['per_task']} trials a task; the two then take turns. "
         "*Above its tasks* is by how much the network takes longer than its tasks do together, as "
         "they were measured.",
+        origin("cache_state"),
         table(
             [
                 "network",
@@ -110,4 +114,4 @@ def _from_memory() -> list[str]:
     ]
 
 
-PAGE = Page("measuring", "Measuring", parts)
+PAGE = Page("measuring", "Measuring", parts, ("measure",))

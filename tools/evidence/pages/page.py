@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from tools.evidence.files import read_result
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -23,15 +25,28 @@ class Page(NamedTuple):
         Its heading.
     parts
         Makes its paragraphs, tables and pictures' places.
-    pictures
+    needs
+        Result files without which it has nothing to show.
+    drawn
         Returns what makes each picture, by the names of their files.
     """
 
     name: str
     title: str
     parts: Callable[[], list[str]]
-    pictures: Callable[[], Pictures] = dict
+    needs: tuple[str, ...]
+    drawn: Callable[[], Pictures] = dict
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether there is something to show."""
+        return all(read_result(name) for name in self.needs)
+
+    def pictures(self) -> Pictures:
+        """Return what makes each picture, by the names of their files."""
+        return self.drawn() if self.is_measured else {}
 
     def text(self) -> str:
         """Return the page in Markdown."""
-        return "\n\n".join([f"# {self.title}", *self.parts()]) + "\n"
+        parts = self.parts() if self.is_measured else ["Nothing of this has been measured yet."]
+        return "\n\n".join([f"# {self.title}", *parts]) + "\n"

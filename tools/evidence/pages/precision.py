@@ -11,8 +11,9 @@ from tools.evidence.files import read_result
 from tools.evidence.in_precisions import OURS, PRECISIONS, InPrecision, Precision
 from tools.evidence.markdown import in_words, pictures, table, times
 from tools.evidence.marks import Mark, marks_figure
+from tools.evidence.origins import origin
 from tools.evidence.pages.page import Page, Pictures
-from tools.evidence.provenance import machine, measured, provenance
+from tools.evidence.provenance import machine, measured
 
 _TICKS = (0.25, 0.5, 1, 2, 4, 8)
 _COMPARED = (
@@ -26,13 +27,13 @@ _COMPARED = (
 def parts() -> list[str]:
     """Return the page."""
     result, rows = read_result("precision"), _rows()
-    if not rows:
-        return [_COMPARED, "Nothing has been measured yet."]
     versions = [f"{name} {version}" for name, version in result["versions"].items()]
     return [
         pictures(dict.fromkeys(_pictures(), "how much faster than other engines each case is")),
         f"{_COMPARED} Versions: {in_words(versions)}.",
         "## All of them",
+        "How many times as fast the tuned cases are as those of each engine.",
+        origin("precision"),
         table(
             ["precision", "against", "geometric mean"],
             [
@@ -43,7 +44,7 @@ def parts() -> list[str]:
         ),
         *(part for precision in _present(rows) for part in _cases(rows, precision)),
         *_problems(rows),
-        *(measured("precision") if "precision" in provenance().benchmarks else []),
+        *measured("precision"),
     ]
 
 
@@ -73,6 +74,7 @@ def _cases(rows: Sequence[InPrecision], precision: Precision) -> list[str]:
         "Latencies are in milliseconds; a question mark: the turns did not agree. *Rounding* is "
         "by how much fewer bits change the output, *difference* is that from the same network in "
         "float32 with the same numbers rounded.",
+        origin("precision"),
         table(
             ["network", "machine", "threads", "trials", *titles, "difference", "rounding", "of"],
             [
@@ -104,7 +106,10 @@ def _problems(rows: Sequence[InPrecision]) -> list[str]:
         for row in rows
         for title, problem in row.problems.items()
     ]
-    return ["## What did not run", table(["case", "engine", "why"], lines)] if lines else []
+    if not lines:
+        return []
+    head = ["case", "engine", "why"]
+    return ["## What did not run", origin("precision"), table(head, lines)]
 
 
 def _pictures() -> Pictures:
@@ -132,4 +137,4 @@ def _mark(row: InPrecision, title: str) -> Mark | None:
     return Mark(ratio, ratio, ratio)
 
 
-PAGE = Page("precision", "In fewer bits", parts, _pictures)
+PAGE = Page("precision", "In fewer bits", parts, ("precision",), _pictures)

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from tools.evidence.files import read_result
 from tools.evidence.markdown import between, in_words, pictures, table, times
 from tools.evidence.marks import Mark, marks_figure
+from tools.evidence.origins import origin
 from tools.evidence.pages.page import Page
 from tools.evidence.provenance import machine, measured, provenance
 from tools.evidence.task_titles import title
@@ -61,6 +62,8 @@ def _machine(found: Row) -> list[str]:
     ]
     return [
         f"## {machine(found['hardware'])}",
+        "How many times as fast the tuned networks are, and which of them are slower.",
+        origin("torch", hardware=found["hardware"]),
         table(["against", "geometric mean", "median", "range", "slower on"], summary),
         "Each network, with the layout that was the fastest and the trials of all layouts "
         "together; latencies are medians over the turns.",
@@ -126,6 +129,7 @@ def _tuned() -> list[str]:
         f"`{runs[0]['networks'][0]['network']}`, which the bundle has not seen, with "
         f"{runs[0]['trials']} trials in all, on {machine(runs[0]['hardware_id'])}. *Difference* is "
         "the largest between its output and PyTorch's.",
+        origin("tune_bert_tiny"),
         table(
             [
                 "seed",
@@ -160,4 +164,10 @@ def _drawn() -> Figure:
     return marks_figure("tuned networks", rows, kinds, label, ticks=ticks, compared=1)
 
 
-PAGE = Page("pytorch", "Tuned networks against PyTorch", parts, lambda: {"pytorch.svg": _drawn})
+PAGE = Page(
+    "pytorch",
+    "Tuned networks against PyTorch",
+    parts,
+    ("torch", "tune_bert_tiny"),
+    lambda: {"pytorch.svg": _drawn},
+)

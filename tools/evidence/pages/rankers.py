@@ -12,6 +12,7 @@ from costlib.report.ranking import ranking_figure
 from costlib.workloads.title import fused_title
 from tools.evidence.files import read_result
 from tools.evidence.markdown import percent, table, with_range
+from tools.evidence.origins import origin
 from tools.evidence.protocol import CONFIDENCE
 from tools.evidence.provenance import machine
 
@@ -34,6 +35,7 @@ def leaderboard(result: Row) -> list[str]:
         "get costlib's features and labels. In brackets is the interval that holds the mean of "
         f"all seeds with a confidence of {percent(CONFIDENCE)}; a model without one gives the same "
         "for each seed, or has one.",
+        origin("leaderboard"),
         table(
             ["model", "seeds", "top-1", "top-5", "top-10", "pairs", "rank correlation", "pooled"],
             [
@@ -83,6 +85,7 @@ def speed(result: Row) -> list[str]:
         f"Candidates that are scored a second, on the heaviest task of `{network}`, "
         f"{fused_title(task, ())}; *of stock* is relative to MetaSchedule's model with the "
         "replaying of traces that it needs.",
+        origin("model_speed"),
         table(
             ["way", "a second", "of stock"],
             [

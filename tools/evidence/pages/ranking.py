@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from costlib.report.figures import finish, fixed_ticks, panel, plain_ticks, tip
 from tools.evidence.files import REPOSITORY, read_result
 from tools.evidence.markdown import percent, pictures, table
+from tools.evidence.origins import origin
 from tools.evidence.pages.page import Page
 from tools.evidence.pages.rankers import draw_rankers, leaderboard, speed
 from tools.evidence.provenance import machine, measured, provenance
@@ -31,7 +32,6 @@ def manifest(bundle: str) -> Any:
 
 def parts() -> list[str]:
     """Return the page."""
-    result = read_result("ranking")
     return [
         pictures({name: f"top-{k} of each model" for name, k in _MODELS.items()}),
         "A model ranks the measured programs of tasks that it has not seen. *Top-k* is the "
@@ -42,6 +42,15 @@ def parts() -> list[str]:
         "## The shipped bundles",
         *_bundles(),
         *leaderboard(read_result("leaderboard")),
+        *(_wrong(found) if (found := read_result("ranking")) else []),
+        *(speed(found) if (found := read_result("model_speed")) else []),
+        *measured("bundles", "leaderboard", "ranking", "model_speed"),
+    ]
+
+
+def _wrong(result: Row) -> list[str]:
+    """Return the sections on what the shipped model ranks worst, and why."""
+    return [
         "## Where the ranking goes wrong",
         f"The model that is shipped, on {result['programs']:,} training programs of "
         f"{result['tasks']} tasks on {machine(result['hardware'])}, by cross-validation over the "
@@ -51,6 +60,7 @@ def parts() -> list[str]:
         "### Operators",
         "How much slower than the best program the first choice is, and the best of the first "
         "five, on the average over an operator's tasks.",
+        origin("ranking"),
         table(
             ["operator", "tasks", "first choice", "best of five", "pairs"],
             [
@@ -67,6 +77,7 @@ def parts() -> list[str]:
         "### Features",
         "The model without a group of its features: *stores* are MetaSchedule's, *nests* describe "
         "loop nests.",
+        origin("ranking"),
         table(
             ["features", "top-1", "top-5", "pairs"],
             [[name, *_three(row)] for name, row in result["feature_groups"].items()],
@@ -74,12 +85,11 @@ def parts() -> list[str]:
         "### Calibration",
         "The share of the ensemble's errors that lie within the interval that should hold a share "
         "of them, on the held-out networks.",
+        origin("ranking"),
         table(
             ["expected", *map(percent, result["calibration"]["level"])],
             [["found", *map(percent, result["calibration"]["covered"])]],
         ),
-        *speed(read_result("model_speed")),
-        *measured("leaderboard", "ranking", "model_speed"),
     ]
 
 
@@ -103,6 +113,7 @@ def _bundles() -> list[str]:
         f"Each is judged on {shipped['programs']:,} programs of the held-out networks on "
         f"{machine(shipped['hardware'])}; `costlib evaluate` shows these figures. Our goal for "
         f"top-1 is {goal}.",
+        origin("bundles"),
         table(
             ["bundle", "trained on", "kinds of hardware", "top-1", "top-5", "top-10", "pairs"],
             [
@@ -168,6 +179,7 @@ def _learning_curves(curves: Row) -> list[str]:
     return [
         "### Learning curves",
         "With a share of the tasks, or of the programs of each task:",
+        origin("ranking"),
         table(
             ["share", *(f"{m}, {words}" for words in _CURVES.values() for m in _SHOWN)],
             [
@@ -221,5 +233,9 @@ PAGE = Page(
     "ranking",
     "Ranking programs",
     parts,
-    lambda: {name: partial(draw_rankers, k) for name, k in _MODELS.items()} | _LEARNT,
+    ("leaderboard",),
+    lambda: {
+        **{name: partial(draw_rankers, k) for name, k in _MODELS.items()},
+        **(_LEARNT if read_result("ranking") else {}),
+    },
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 from tools.evidence.files import read_result
 from tools.evidence.markdown import table
+from tools.evidence.origins import origin
 from tools.evidence.pages.page import Page
 from tools.evidence.provenance import machine, measured
 
@@ -23,14 +24,16 @@ def parts() -> list[str]:
     """Return the page."""
     data, result = read_result("data"), read_result("scale")
     return [
-        _sizes(data),
         "Synthetic datasets are streamed in batches that are ready to train on, and LightGBM "
         "trains on them out of core. The columns are time a program, peak memory, and bytes a "
         "program on disk.",
+        origin("data"),
+        _sizes(data),
         "## Formats",
         "The same programs in other formats, loaded whole. Peak memory includes Python, numpy and "
         "polars. The pickle is the fastest to load, and cannot be read in part, by other tools, or "
         "safely.",
+        origin("data"),
         _formats(data),
         *_sizing(result),
         *measured("data", "scale"),
@@ -100,6 +103,7 @@ def _sizing(result: Row) -> list[str]:
         "## Sizing",
         f"Measured at two sizes on the {result['cores']} cores of {machine(result['hardware'])}; "
         "the slope is what one record more takes.",
+        origin("scale"),
         table(["stage", "records", "and", "seconds", "and", "ms a record"], slopes),
         f"Two Dask workers of one core each train {cluster['trees']} trees on few programs "
         f"{cluster['two_workers_speed']:.2f} times as fast as one; more workers pay with millions "
@@ -122,6 +126,8 @@ def _sizing(result: Row) -> list[str]:
         "## Extrapolated",
         f"In a straight line from there; nobody has run it at that size. TenSet's "
         f"{tenset['records']:,} records on this machine:",
+        origin("data"),
+        origin("scale"),
         table(
             ["stage", "takes", "what bounds it"],
             [
@@ -158,4 +164,4 @@ _BOUNDS = {
     "train": "LightGBM's bins in memory; with Dask the rows are spread over the workers",
 }
 
-PAGE = Page("scale", "Data at scale, and sizing", parts)
+PAGE = Page("scale", "Data at scale, and sizing", parts, ("data", "scale"))

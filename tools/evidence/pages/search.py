@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from tools.evidence.files import read_result
 from tools.evidence.markdown import pictures, share, table, times, with_range
+from tools.evidence.origins import origin
 from tools.evidence.pages.page import Page
 from tools.evidence.protocol import (
     EARLY_TRIALS,
@@ -37,7 +38,11 @@ def parts() -> list[str]:
     goal = provenance().goals.search_overhead_ratio
     batches = math.ceil(HEAVY_TRIALS / STOCK_BATCH)
     return [
-        pictures({f"search-networks-{ALL}.svg": "throughput by trials on whole networks"}),
+        *(
+            [pictures({f"search-networks-{ALL}.svg": "throughput by trials on whole networks"})]
+            if result["networks"]
+            else []
+        ),
         "Stock MetaSchedule and costlib tune the same tasks on one machine and take turns. Both "
         "use one builder, one runner and the same number of repeats, and canaries correct every "
         "latency. Programs that led their side for a while are measured again after the race; "
@@ -59,36 +64,55 @@ def parts() -> list[str]:
         f"Each side has {NETWORK_TRIALS} trials a task on the average. That is one batch by "
         "stock's default settings, so its cost model has not learnt anything yet. A curve "
         "begins where each task has a program; stock takes one task after the other.",
-        *_tables(result, "networks", "network"),
-        _shown("network", "throughput by trials", without_all=True),
+        *_races_of(result, "networks", "network", without_all=True),
         "## Single tasks",
         f"The two heaviest tasks of each held-out network, with {HEAVY_TRIALS} trials for each "
         f"side. Stock measures them in {batches} batches.",
-        _shown("heavy", "throughput by trials"),
-        *_tables(result, "heavy", "task"),
-        "These races were lost:",
-        table(
-            ["task", "seed", "machine", "faster", "early"],
-            [
-                [
-                    _label(entry["name"]),
-                    race["seed"],
-                    machine(race["hardware"]),
-                    times(race["latency_ratio"]),
-                    times(race["latency_ratio_at_16"]),
-                ]
-                for entry in result["heavy"]
-                for race in entry["seeds"]
-                if not race["reached"]
-            ],
-        ),
+        *_races_of(result, "heavy", "task"),
+        *_lost(result["heavy"]),
         "## Long races",
         f"The heaviest task of each held-out network, one seed. Stock has {LONG_TRIALS:,} trials, "
         f"costlib {HEAVY_TRIALS}; *faster* compares their ends.",
-        _shown("long", "throughput by trials of long races"),
-        *_tables(result, "long", "network"),
+        *_races_of(result, "long", "network"),
         *measured("search"),
     ]
+
+
+def _races_of(result: Row, key: str, first: str, *, without_all: bool = False) -> list[str]:
+    """Return the pictures and tables of a kind of races, or that there was none."""
+    if not result[key]:
+        return ["None of them has been raced yet."]
+    shown = [name for name in _pictures(key) if not (without_all and name.endswith(f"-{ALL}.svg"))]
+    return [
+        pictures(dict.fromkeys(shown, "throughput by trials")),
+        origin("search", _KINDS[key][1]),
+        *_tables(result, key, first),
+    ]
+
+
+_KINDS = {
+    "networks": ("network", "whole networks"),
+    "heavy": ("heavy", "single tasks"),
+    "long": ("long", "long races"),
+}
+"""What races are called among races and in the provenance, by where their figures are."""
+
+
+def _lost(entries: Sequence[Row]) -> list[str]:
+    lost = [
+        [
+            _label(entry["name"]),
+            race["seed"],
+            machine(race["hardware"]),
+            times(race["latency_ratio"]),
+            times(race["latency_ratio_at_16"]),
+        ]
+        for entry in entries
+        for race in entry["seeds"]
+        if not race["reached"]
+    ]
+    head = ["task", "seed", "machine", "faster", "early"]
+    return ["These races were lost:", table(head, lost)] if lost else []
 
 
 def _tables(result: Row, key: str, first: str) -> list[str]:
@@ -135,27 +159,16 @@ def _label(what: str) -> str:
     return f"`{network}`: {title(task.name, task.workload_id)}"
 
 
-_KINDS = {"network": "networks", "heavy": "heavy", "long": "long"}
-"""What the pictures of each kind of races are named after."""
-
-
-def _pictures(kind: str) -> dict[str, Callable[[], Figure]]:
-    races = [race for race in _races() if race.kind == kind]
+def _pictures(key: str) -> dict[str, Callable[[], Figure]]:
+    races = [race for race in _races() if race.kind == _KINDS[key][0]]
     names = {race.what: _label(race.what).replace("`", "") for race in races}
-    return {
-        f"search-{_KINDS[kind]}-{what}.svg": make
-        for what, make in race_pictures(races, names).items()
-    }
-
-
-def _shown(kind: str, words: str, *, without_all: bool = False) -> str:
-    names = [name for name in _pictures(kind) if not (without_all and name.endswith(f"-{ALL}.svg"))]
-    return pictures(dict.fromkeys(names, words))
+    return {f"search-{key}-{what}.svg": make for what, make in race_pictures(races, names).items()}
 
 
 PAGE = Page(
     "search",
     "The search against stock MetaSchedule",
     parts,
-    lambda: {name: make for kind in _KINDS for name, make in _pictures(kind).items()},
+    ("search",),
+    lambda: {name: make for key in _KINDS for name, make in _pictures(key).items()},
 )

@@ -13,8 +13,9 @@ from tools.evidence.in_ranges import AtShape, InRange
 from tools.evidence.markdown import between, pictures, share, table, times
 from tools.evidence.marks import Mark, marks_figure
 from tools.evidence.means import geometric_mean
+from tools.evidence.origins import origin
 from tools.evidence.pages.page import Page, Pictures
-from tools.evidence.provenance import machine, measured, provenance
+from tools.evidence.provenance import machine, measured
 
 _TICKS = (0.25, 0.5, 1, 2, 4, 8)
 _HEAD = (
@@ -32,17 +33,16 @@ _COMPARED = (
 def parts() -> list[str]:
     """Return the page."""
     rows = _rows()
-    if not rows:
-        return [_COMPARED, "Nothing has been measured yet."]
     return [
         pictures(dict.fromkeys(_pictures(), "how fast each shape is")),
         _COMPARED,
+        origin("shapes"),
         table(
             _HEAD,
             [_summary(row) for row in rows],
         ),
         *(part for row in rows for part in _shapes(row)),
-        *(measured("shapes") if "shapes" in provenance().benchmarks else []),
+        *measured("shapes"),
     ]
 
 
@@ -79,6 +79,7 @@ def _shapes(row: InRange) -> list[str]:
         f"## {row.network}, {_dims(row)}",
         f"{len(row.shapes)} of {row.drawn} shapes; a random sample of {row.sampled} was tuned "
         "alone. Latencies are in milliseconds; *served by* is the point that computes the shape.",
+        origin("shapes", hardware=row.hardware),
         table(
             ["shape", "served by", "in the file", "alone", "PyTorch", "of alone", "difference"],
             [_shape(shape) for shape in sorted(row.shapes, key=lambda one: [*one.sizes.values()])],
@@ -126,4 +127,4 @@ def _mark(ratio: float | None) -> Mark | None:
     return None if ratio is None else Mark(ratio, ratio, ratio)
 
 
-PAGE = Page("shapes", "Shapes in ranges", parts, _pictures)
+PAGE = Page("shapes", "Shapes in ranges", parts, ("shapes",), _pictures)

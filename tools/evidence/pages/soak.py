@@ -7,6 +7,7 @@ from typing import Any
 
 from tools.evidence.files import read_result
 from tools.evidence.markdown import table
+from tools.evidence.origins import origin
 from tools.evidence.pages.page import Page
 from tools.evidence.provenance import measured
 
@@ -25,6 +26,7 @@ def parts() -> list[str]:
         "device, and lets one fault happen at a random moment. It then runs the same command "
         "again. A problem would be a lost or a false record, a wrong exit code, a traceback, "
         "something that `dataset verify` finds, or a process or a file that is left over.",
+        origin("soak"),
         table(
             ["fault", "rounds", "the command went on", "the command ended"],
             _by_fault(struck),
@@ -46,4 +48,4 @@ def _by_fault(rounds: list[dict[str, Any]]) -> list[list[Any]]:
     ]
 
 
-PAGE = Page("soak", "Faults of the machine", parts)
+PAGE = Page("soak", "Faults of the machine", parts, ("soak",))

@@ -10,12 +10,20 @@ from matplotlib.figure import Figure
 from tools.evidence.files import read_result
 from tools.evidence.markdown import percent, pictures, table
 from tools.evidence.marks import Mark, marks_figure
+from tools.evidence.origins import origin
 from tools.evidence.pages.page import Page
 from tools.evidence.protocol import CONFIDENCE
 from tools.evidence.provenance import machine, measured, provenance
 from tools.evidence.simulated import NETWORKS, PROOF, SCREEN
 
 Row = Mapping[str, Any]
+
+_PARTS = {
+    PROOF: "versions that were raced, simulated",
+    NETWORKS: "diffusion, simulated",
+    SCREEN: "settings that were screened",
+}
+"""What they are called in the provenance."""
 
 _KINDS = ("on the surrogate", "in real races")
 
@@ -24,6 +32,7 @@ def parts() -> list[str]:
     """Return the page."""
     result = read_result("surrogate")
     return [
+        pictures({_PICTURE: "what each version reaches on the surrogate and in real races"}),
         "A [surrogate device](../search.md#screening-ideas-on-a-surrogate) answers at once what a "
         "program takes. It is fitted to what the zoo holds of one machine. Searches run on it as "
         "they do on a real machine, and nothing is built.",
@@ -38,24 +47,28 @@ def _proof(part: Row) -> list[str]:
     count = _last(part)
     return [
         "## Does it agree with real races?",
-        pictures({_PICTURE: "what each version reaches on the surrogate and in real races"}),
         "The versions of the search that [raced each other](ablation.md) search on the surrogate, "
         "at the same tasks. They are put in order by their throughput relative to the full search. "
         "The *correlation* is Spearman's, of the surrogate's order and that of the races. "
         f"The interval holds it with {percent(CONFIDENCE)} confidence, tasks and seeds drawn anew "
         "on both sides. *Halves* is the correlation of one half of the races with the other half, "
         "as chance has its share in races, too.",
+        origin("surrogate", _PARTS[PROOF]),
+        origin("ablation", "with a bundle"),
         _agreements(part),
         _verdict(part, count),
         "## How good is it?",
         f"It stands for {machine(part['hardware'])}. It was judged by cross-validation, on "
         "programs that its trees had not seen.",
+        origin("surrogate", _PARTS[PROOF]),
         _fit(part["fit"]),
         f"There were {part['searches']:,} searches of {part['tasks']} tasks. The median search of "
         f"{count} trials took {part['seconds']:.0f} seconds, on a machine that was busy with other "
         "work.",
         "## What each version reaches",
         f"Throughputs after {count} trials, relative to the full search, with their intervals.",
+        origin("surrogate", _PARTS[PROOF]),
+        origin("ablation", "with a bundle"),
         _settings(part, count),
     ]
 
@@ -65,6 +78,7 @@ def _networks(part: Row) -> list[str]:
     return [
         "## Diffusion, on whole networks",
         f"The same with and without diffusion, with {count} trials a task.",
+        origin("surrogate", _PARTS[NETWORKS]),
         _settings(part, count),
     ]
 
@@ -76,6 +90,7 @@ def _screen(part: Row) -> list[str]:
         f"At {part['tasks']} tasks of the zoo that no benchmark holds, after {count} trials. "
         "Settings that begin with *cold* have no bundle, and are compared with the search without "
         "one; *cold* itself is compared with the search with one.",
+        origin("surrogate", _PARTS[SCREEN]),
         _settings(part, count),
     ]
 
@@ -178,4 +193,10 @@ def _mark(one: Row) -> Mark:
 
 _PICTURE = "surrogate.svg"
 
-PAGE = Page("surrogate", "Screening on a surrogate device", parts, lambda: {_PICTURE: _drawn})
+PAGE = Page(
+    "surrogate",
+    "Screening on a surrogate device",
+    parts,
+    ("surrogate",),
+    lambda: {_PICTURE: _drawn},
+)

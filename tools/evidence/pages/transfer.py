@@ -83,5 +83,6 @@ PAGE = Page(
     "transfer",
     "From one hardware to another",
     parts,
+    ("transfer",),
     lambda: {name: partial(_drawn, hardware) for name, hardware in _pictures().items()},
 )

@@ -17,6 +17,11 @@ def parts() -> list[str]:
     """Return the page."""
     result = read_result("vector_math")
     return [
+        "TVM calls the C library for `exp` and `erf`, a number at a time. In programs that costlib "
+        "compiles for a CPU they are polynomials, which vector instructions compute; `tanh` and "
+        "`sigmoid` gain as well, and with them softmax, GELU and SiLU. The table has nanoseconds a "
+        "number, the range over the turns of both sides, and the largest relative error, on one "
+        f"core with `{result['mcpu']}` code.",
         table(
             ["function", "TVM, ns", "range", "costlib, ns", "range", "faster", "error", "of TVM"],
             [
@@ -29,11 +34,6 @@ def parts() -> list[str]:
                 for name, sides in result["functions"].items()
             ],
         ),
-        "TVM calls the C library for `exp` and `erf`, a number at a time. In programs that costlib "
-        "compiles for a CPU they are polynomials, which vector instructions compute; `tanh` and "
-        "`sigmoid` gain as well, and with them softmax, GELU and SiLU. The table has nanoseconds a "
-        "number, the range over the turns of both sides, and the largest relative error, on one "
-        f"core with `{result['mcpu']}` code.",
         *measured("vector_math"),
     ]
 
@@ -42,4 +42,4 @@ def _times(side: Mapping[str, Any]) -> list[str]:
     return [f"{side['ns']:.2f}", between(*side["ns_range"])]
 
 
-PAGE = Page("vector-math", "Elementary functions", parts)
+PAGE = Page("vector-math", "Elementary functions", parts, ("vector_math",))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from costlib.files import write_file
 from costlib.report.svg import save_drawing
+from tools.evidence.origins import unnamed
 from tools.evidence.pages import (
     ablation,
     coverage,
@@ -27,6 +28,7 @@ from tools.evidence.pages import (
     vector_math,
 )
 from tools.evidence.pages.headlines import block, index
+from tools.evidence.provenance import provenance
 
 PAGES = tuple(
     module.PAGE
@@ -59,11 +61,23 @@ def write_texts(folder: Path) -> None:
         write_file(folder / f"{page.name}.md", page.text().encode())
 
 
+def mixed_tables() -> list[str]:
+    """Return the tables that may mix machines or commits which they do not name."""
+    return [
+        f"{page.name}: {problem}"
+        for page in PAGES
+        for problem in unnamed(page.text(), page.name, provenance())
+    ]
+
+
 def write_pictures(folder: Path) -> None:
-    """Draw the pictures of each page."""
-    for page in PAGES:
-        for name, make in page.pictures().items():
-            save_drawing(make(), folder / name)
+    """Draw the pictures of each page; those that none shows any more are removed."""
+    shown = {name: make for page in PAGES for name, make in page.pictures().items()}
+    for name, make in shown.items():
+        save_drawing(make(), folder / name)
+    for file in folder.glob("*.svg"):
+        if file.name not in shown:
+            file.unlink()
 
 
 def with_headlines(readme: str) -> str:

@@ -17,7 +17,6 @@ import argparse
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -29,7 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from costlib.hardware import Hardware
-from tools.evidence.files import REPOSITORY, read_result, write_result
+from tools.evidence.commit import head
+from tools.evidence.files import read_result, write_result
 from tools.evidence.soak import checks
 from tools.evidence.soak.children import Child
 from tools.evidence.soak.faults import Fault, preloaded, small_disk
@@ -207,13 +207,11 @@ def _fault(record: Json) -> str:
 
 
 def _session(seed: int, kinds: Sequence[str]) -> Json:
-    command = ["git", "rev-parse", "--short=10", "HEAD"]
-    commit = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
     options = "" if list(kinds) == list(KINDS) else " --kinds " + shlex.join(kinds)
     return {
         "command": f"python -m tools.evidence.soak --seed {seed}{options}",
         "seed": seed,
-        "commit": commit.stdout.strip(),
+        "commit": head(),
         "hardware_id": Hardware.local().hardware_id,
         "versions": {name: version(name) for name in _PACKAGES},
         "began": datetime.now(UTC).isoformat(timespec="seconds"),
