@@ -18,7 +18,11 @@ from typing import Any
 from costlib.errors import quoted
 from costlib.space.kernels import why_not_launched
 from costlib.space.recomputed import start_where_computed
-from costlib.space.tensorised import keep_instructions_whole, rules_beside
+from costlib.space.tensorised import (
+    keep_instructions_whole,
+    let_what_follows_be_vectors,
+    rules_beside,
+)
 from costlib.tvm_compat import ms, tvm
 from costlib.tvm_compat.api import trace_from_json, trace_to_json
 from costlib.tvm_compat.quiet import stderr_silenced
@@ -119,6 +123,7 @@ def refusal(context: Any, schedule: Any) -> str | None:
             name = _name(postprocessor)
             if name == "RewriteParallelVectorizeUnroll":
                 keep_instructions_whole(schedule)
+                let_what_follows_be_vectors(schedule)
             if name == "RewriteReductionBlock":
                 start_where_computed(schedule)
             if not postprocessor.apply(schedule):

@@ -33,6 +33,9 @@ _STRUCTURE = "SSRSRS"
 _MAKES_BLOCKS = "Blockize"
 """The step without which there is none."""
 
+_VECTORS = (64, 48, 32, 16)
+"""Steps of a loop that TVM turns into vectors."""
+
 
 def rules_beside(rules: list[Any], task: Task) -> list[Any]:
     """Add rules to TVM's for products that it has none for; return the same where there are none.
@@ -148,6 +151,47 @@ def keep_instructions_whole(schedule: Any) -> None:
             if _is_one(loop.extent) and loop.loop_var in _reduced(realize):
                 schedule.reorder(*loops[place + 1 :], loops[place])
                 break
+
+
+def let_what_follows_be_vectors(schedule: Any) -> None:
+    """Split long innermost loops of what is fused behind an instruction, in multiples of a vector.
+
+    TVM vectorises none of more than 64 steps, and unrolls it instead: hundreds of copies, one
+    number each, of all that rounds and scales in a quantised network.
+
+    Parameters
+    ----------
+    schedule
+        As for :func:`keep_instructions_whole`.
+    """
+    if not any(str(step.kind.name) == _MAKES_BLOCKS for step in schedule.trace.insts):
+        return
+    for realize in list(_elementwise(schedule.mod["main"].body)):
+        block = schedule.get_sblock(str(realize.block.name_hint), func_name="main")
+        loops = schedule.get_loops(block)
+        extent = schedule.get(loops[-1]).extent if loops else None
+        if not isinstance(extent, nodes.IntImm) or int(extent) <= max(_VECTORS):
+            continue
+        for lanes in _VECTORS:
+            if int(extent) % lanes == 0:
+                schedule.split(loops[-1], [None, lanes])
+                break
+
+
+def _elementwise(node: Any) -> Iterator[Any]:
+    """Find blocks that compute element by element; not those within instructions."""
+    if isinstance(node, nodes.For):
+        yield from _elementwise(node.body)
+    elif isinstance(node, nodes.SeqStmt):
+        for part in node.seq:
+            yield from _elementwise(part)
+    elif isinstance(node, nodes.SBlockRealize):
+        if isinstance(node.block.body, nodes.BufferStore) and node.block.init is None:
+            yield node
+        elif not node.block.annotations.get(_INTRINSIC, "") and not node.block.iter_vars:
+            yield from _elementwise(node.block.body)
+    elif isinstance(node, nodes.IfThenElse):
+        yield from _elementwise(node.then_case)
 
 
 def _instructions(node: Any) -> Iterator[Any]:

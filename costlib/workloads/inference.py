@@ -17,6 +17,7 @@ from costlib.workloads.joined import joined_products
 from costlib.workloads.layout import decomposed, legalize_conv2d
 from costlib.workloads.network import Network
 from costlib.workloads.packed_products import with_packed_products
+from costlib.workloads.scales import with_scales_as_arguments
 from costlib.workloads.small_weights import with_small_weights
 from costlib.workloads.views import products_through_views
 from costlib.workloads.winograd_fusion import with_what_follows
@@ -80,6 +81,8 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
             if network.dtype is not None:
                 plain = with_half_products(_cleaned(plain), network.dtype)
             plain = with_packed_products(_cleaned(plain), hardware.target)
+            if network.precision == "int8":
+                plain = with_scales_as_arguments(plain)
             prepared = _without_noise(tvm.transform.Sequential(passes)(plain))
             if network.dtype == "tf32":
                 prepared = allowing_tf32(prepared)

@@ -25,8 +25,9 @@ _PACKED, _LANES = "packed", 16
 _STEPS = {
     "subtract_divide_multiply_add": "batch-norm",
     **{
-        f"divide_round_maximum_minimum_isnan_where_cast_{moved}_maximum_minimum_cast": "quantise"
-        for moved in ("add", "subtract")
+        f"{scaled}_round{moved}_maximum_minimum_cast_cast": "quantise"
+        for scaled in ("divide", "multiply")
+        for moved in ("_add", "")
     },
     **{f"cast_{moved}_cast_multiply": "dequantise" for moved in ("add", "subtract")},
 }

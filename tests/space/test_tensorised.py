@@ -34,8 +34,9 @@ def product(
     rows: int = ROWS,
     depth: int = DEPTH,
     columns: int = COLUMNS,
+    scaled: bool = False,
 ) -> Task:
-    """Return the product of `rows x depth` and packed `depth x columns`."""
+    """Return the product of `rows x depth` and packed `depth x columns`, perhaps scaled."""
     x = te.placeholder((rows, depth), left, name="x")
     weight = te.placeholder((columns // LANES, depth // group, LANES, group), right, name="weight")
     outer, inner = te.reduce_axis((0, depth // group)), te.reduce_axis((0, group))
@@ -46,6 +47,11 @@ def product(
         return te.sum(one * other, axis=[outer, inner])
 
     result = te.compute((rows, columns), value, name="product")
+    if scaled:
+        sums_of = result
+        result = te.compute(
+            (rows, columns), lambda i, j: sums_of[i, j].astype("float32") * 0.5, name="scaled"
+        )
     function = te.create_prim_func([x, weight, result]).with_attr("tirx.noalias", True)
     mod = tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
     return Task("matmul_packed", mod, target)
@@ -104,6 +110,22 @@ def test_the_loop_around_an_instruction_is_not_vectorised() -> None:
     kinds = [int(schedule.get(loop).kind) for loop in schedule.get_loops(block)]
     assert tirx.ForKind.VECTORIZED not in kinds
     assert int(schedule.get(schedule.get_loops(block)[-1]).extent) == 1
+
+
+def test_what_follows_an_instruction_is_of_vectors() -> None:
+    try:
+        hardware = Hardware.local(mcpu="x86-64-v4")
+    except TargetError as error:
+        pytest.skip(str(error))
+    task = product("uint8", "int8", "int32", 4, hardware.target, columns=160, scaled=True)
+    loops = 0
+    for (_, schedule), _ in zip(DesignSpace(task).sample(3), range(8), strict=False):
+        if schedule is None or not schedule.mod.script().count("product_o_update"):
+            continue
+        *_, last = schedule.get_loops(schedule.get_sblock("scaled"))
+        assert int(schedule.get(last).kind) == tirx.ForKind.VECTORIZED
+        loops += 1
+    assert loops > 0
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (4, 16), (3, 3, 7, 33)])
