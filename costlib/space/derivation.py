@@ -22,6 +22,7 @@ from costlib.space.tensorised import (
     keep_instructions_whole,
     let_what_follows_be_vectors,
     rules_beside,
+    unroll_no_more_than_helps,
 )
 from costlib.tvm_compat import ms, tvm
 from costlib.tvm_compat.api import trace_from_json, trace_to_json
@@ -129,6 +130,8 @@ def refusal(context: Any, schedule: Any) -> str | None:
             if not postprocessor.apply(schedule):
                 problem = _launch_problem(context, schedule) if name == "VerifyGPUCode" else None
                 return problem or f"{name} refuses it"
+            if name == "RewriteParallelVectorizeUnroll":
+                unroll_no_more_than_helps(schedule)
         return _launch_problem(context, schedule)
     except Exception as error:  # Whatever TVM has against this program, others may do.
         return f"TVM's postprocessors fail on it ({_message(error)})"
