@@ -19,6 +19,8 @@ from costlib.errors import quoted
 from costlib.space.kernels import why_not_launched
 from costlib.space.recomputed import start_where_computed
 from costlib.space.tensorised import (
+    instructions_made,
+    instructions_wanted,
     keep_instructions_whole,
     let_what_follows_be_vectors,
     rules_beside,
@@ -127,9 +129,12 @@ def refusal(context: Any, schedule: Any) -> str | None:
                 let_what_follows_be_vectors(schedule)
             if name == "RewriteReductionBlock":
                 start_where_computed(schedule)
+            wanted = instructions_wanted(schedule) if name == "RewriteTensorize" else 0
             if not postprocessor.apply(schedule):
                 problem = _launch_problem(context, schedule) if name == "VerifyGPUCode" else None
                 return problem or f"{name} refuses it"
+            if instructions_made(schedule) < wanted:
+                return "an instruction does not fit it"
             if name == "RewriteParallelVectorizeUnroll":
                 unroll_no_more_than_helps(schedule)
         return _launch_problem(context, schedule)

@@ -157,6 +157,16 @@ def keep_instructions_whole(schedule: Any) -> None:
                 break
 
 
+def instructions_wanted(schedule: Any) -> int:
+    """Count the blocks that are to become instructions, before ``RewriteTensorize``."""
+    return sum(1 for _ in _instructions(schedule.mod["main"].body))
+
+
+def instructions_made(schedule: Any) -> int:
+    """Count those that have; TVM warns of the others, and goes on with loops."""
+    return sum(str(step.kind.name) == "Tensorize" for step in schedule.trace.insts)
+
+
 def let_what_follows_be_vectors(schedule: Any) -> None:
     """Split long innermost loops of what is fused behind an instruction, in multiples of a vector.
 
