@@ -170,7 +170,7 @@ class _Rewriter(Looking):
         moved = self.bound(data, "relax.astype")
         added = None if moved is None else self.bound(moved.args[0], "relax.add")
         wide = None if added is None else self.bound(added.args[0], "relax.astype")
-        if wide is not None and static_type(wide.args[0])[1] == "int8":
+        if added is not None and wide is not None and static_type(wide.args[0])[1] == "int8":
             number = added.args[1]
             if isinstance(number, tvm.ir.GenericConst) and number.value.numpy() == _SHIFT:
                 return wide.args[0]
