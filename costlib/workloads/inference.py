@@ -17,6 +17,7 @@ from costlib.workloads.joined import joined_products
 from costlib.workloads.layout import decomposed, legalize_conv2d
 from costlib.workloads.network import Network
 from costlib.workloads.packed_products import with_packed_products
+from costlib.workloads.repeated_codes import without_repeated_codes
 from costlib.workloads.scales import with_scales_as_arguments
 from costlib.workloads.small_weights import with_small_weights
 from costlib.workloads.views import products_through_views
@@ -74,6 +75,8 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
             plain = decomposed(network.mod)
             if _is_one_dataflow(plain):  # What is moved must be known where it is moved to.
                 moved = partial(moved_behind_products, rounding=network.precision == "int8")
+                if network.precision == "int8":
+                    plain = without_repeated_codes(_cleaned(plain))
                 for rewrite in (moved, joined_products, products_through_views):
                     plain = rewrite(_cleaned(plain))
             if network.weights is not None:
