@@ -104,8 +104,8 @@ def instructions_of(target: dict[str, Any]) -> set[str] | None:
 
 def has_instructions(target: dict[str, Any], name: str) -> bool:
     """Whether code for a target, as a dictionary, may use an instruction set of LLVM's."""
-    is_x86 = target["kind"] == "llvm" and "mcpu" in target and platform.machine() == "x86_64"
-    return is_x86 and name in llvm_features(target["mcpu"], target.get("mattr", ()))
+    is_named = target["kind"] == "llvm" and not {"mcpu", "mtriple"}.isdisjoint(target)
+    return is_named and name in (instructions_of(target) or ())
 
 
 def checked_attributes(mattr: Sequence[str]) -> list[str]:

@@ -18,7 +18,14 @@ from typing import Any
 from costlib.errors import quoted
 from costlib.space.kernels import why_not_launched
 from costlib.space.recomputed import start_where_computed
-from costlib.space.tensorised import keep_instructions_whole, rules_beside
+from costlib.space.tensorised import (
+    instructions_made,
+    instructions_wanted,
+    keep_instructions_whole,
+    let_what_follows_be_vectors,
+    rules_beside,
+    unroll_no_more_than_helps,
+)
 from costlib.tvm_compat import ms, tvm
 from costlib.tvm_compat.api import trace_from_json, trace_to_json
 from costlib.tvm_compat.quiet import stderr_silenced
@@ -119,11 +126,17 @@ def refusal(context: Any, schedule: Any) -> str | None:
             name = _name(postprocessor)
             if name == "RewriteParallelVectorizeUnroll":
                 keep_instructions_whole(schedule)
+                let_what_follows_be_vectors(schedule)
             if name == "RewriteReductionBlock":
                 start_where_computed(schedule)
+            wanted = instructions_wanted(schedule) if name == "RewriteTensorize" else 0
             if not postprocessor.apply(schedule):
                 problem = _launch_problem(context, schedule) if name == "VerifyGPUCode" else None
                 return problem or f"{name} refuses it"
+            if instructions_made(schedule) < wanted:
+                return "an instruction does not fit it"
+            if name == "RewriteParallelVectorizeUnroll":
+                unroll_no_more_than_helps(schedule)
         return _launch_problem(context, schedule)
     except Exception as error:  # Whatever TVM has against this program, others may do.
         return f"TVM's postprocessors fail on it ({_message(error)})"

@@ -32,10 +32,10 @@ def install() -> None:
         register_op_attr(name, "TCallEffectKind", _PURE)
         register_op_attr(name, "TScriptPrinterName", name.rpartition(".")[2])
     tirx.register_intrin_lowering(
-        "tirx.nan_max", target="llvm", f=_lowering(lambda x, y: x > y), level=_LEVEL
+        "tirx.nan_max", target="llvm", f=_lowering(tirx.Max, lambda x, y: x > y), level=_LEVEL
     )
     tirx.register_intrin_lowering(
-        "tirx.nan_min", target="llvm", f=_lowering(lambda x, y: x < y), level=_LEVEL
+        "tirx.nan_min", target="llvm", f=_lowering(tirx.Min, lambda x, y: x < y), level=_LEVEL
     )
     tirx.register_intrin_lowering("tirx.nan_ne", target="llvm", f=_not_equal, level=_LEVEL)
     stock = compilation_pipeline.PIPELINE_MAP[_PIPELINE]
@@ -90,15 +90,20 @@ def _is_start_of(block: Any) -> bool:
     return str(block.name_hint).endswith("_init")
 
 
-def _lowering(is_first: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+def _lowering(
+    stock: Callable[[Any, Any], Any], is_first: Callable[[Any, Any], Any]
+) -> Callable[[Any], Any]:
+    """Return what lowers an extreme; ``stock`` returns its second operand if one is NaN."""
+
     def lower(call: Any) -> Any:
         one, other = call.args
         dtype = str(call.ty)
+        if _is_constant(one):
+            return stock(one, other)
         if _is_constant(other):
-            one, other = other, one
+            return stock(other, one)
         x, y = tirx.Var("x", dtype), tirx.Var("y", dtype)
-        last = y if _is_constant(one) else tirx.Select(tirx.EQ(x, x), y, x)
-        chosen = tirx.Select(is_first(x, y), x, last)
+        chosen = tirx.Select(is_first(x, y), x, tirx.Select(tirx.EQ(x, x), y, x))
         return tirx.Let(x, one, tirx.Let(y, other, chosen))
 
     return lower

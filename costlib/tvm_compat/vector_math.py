@@ -11,10 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import tvm
 from tvm import tirx
+from tvm.ir import register_op_attr
 
 _LEVEL = 20
 """Above TVM's own rules, which have 10."""
+
+_VECTORS = ("erf", "nearbyint")
+"""What TVM would compute number by number in a vectorised loop, and unroll."""
 
 _LOG2_E = 1.44269504
 _LN_2 = (0.693359375, -2.12194440e-4)
@@ -57,6 +62,8 @@ _ERF_IS_ONE = 4.0
 
 def install() -> None:
     """Let every program that is compiled for a CPU from now on use them."""
+    for name in _VECTORS:
+        register_op_attr(f"tirx.{name}", "TVectorizable", True)
     tirx.register_intrin_lowering("tirx.exp", target="llvm", f=_exp, level=_LEVEL)
     tirx.register_intrin_lowering("tirx.erf", target="llvm", f=_erf, level=_LEVEL)
 
@@ -85,7 +92,7 @@ def _exp(call: Any) -> Any:
 def _erf(call: Any) -> Any:
     dtype = str(call.ty)
     if not dtype.startswith("float32"):
-        return call
+        return _one_by_one(call)
     one, end = tirx.const(1.0, dtype), tirx.const(_ERF_IS_ONE, dtype)
 
     def of(x: Any) -> Any:
@@ -97,6 +104,18 @@ def _erf(call: Any) -> Any:
         return tirx.Select(x > end, one, tirx.Select(x < -end, -one, within))
 
     return _let(dtype, call.args[0], of)
+
+
+def _one_by_one(call: Any) -> Any:
+    """Leave a function to the C library, which takes one number."""
+    kind = tvm.DataType(str(call.ty))
+    if kind.lanes == 1:
+        return call
+    numbers = [tirx.Shuffle([call.args[0]], [lane]) for lane in range(kind.lanes)]
+    one = str(kind.with_lanes(1))
+    return tirx.Shuffle(
+        [tirx.call_intrin(one, call.op, number) for number in numbers], list(range(kind.lanes))
+    )
 
 
 def _polynomial(x: Any, coefficients: Sequence[float], dtype: str) -> Any:

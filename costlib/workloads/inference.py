@@ -17,6 +17,8 @@ from costlib.workloads.joined import joined_products
 from costlib.workloads.layout import decomposed, legalize_conv2d
 from costlib.workloads.network import Network
 from costlib.workloads.packed_products import with_packed_products
+from costlib.workloads.repeated_codes import without_repeated_codes
+from costlib.workloads.scales import with_scales_as_arguments
 from costlib.workloads.small_weights import with_small_weights
 from costlib.workloads.views import products_through_views
 from costlib.workloads.winograd_fusion import with_what_follows
@@ -73,6 +75,8 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
             plain = decomposed(network.mod)
             if _is_one_dataflow(plain):  # What is moved must be known where it is moved to.
                 moved = partial(moved_behind_products, rounding=network.precision == "int8")
+                if network.precision == "int8":
+                    plain = without_repeated_codes(_cleaned(plain))
                 for rewrite in (moved, joined_products, products_through_views):
                     plain = rewrite(_cleaned(plain))
             if network.weights is not None:
@@ -80,6 +84,8 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
             if network.dtype is not None:
                 plain = with_half_products(_cleaned(plain), network.dtype)
             plain = with_packed_products(_cleaned(plain), hardware.target)
+            if network.precision == "int8":
+                plain = with_scales_as_arguments(plain)
             prepared = _without_noise(tvm.transform.Sequential(passes)(plain))
             if network.dtype == "tf32":
                 prepared = allowing_tf32(prepared)

@@ -4,6 +4,9 @@ An AVX-512 instruction adds a few products to each of 16 sums: 4 of bytes, or 2 
 `K x N` are packed for it as `N / 16 x K / 4 x 16 x 4`, ahead of time, and the product is written
 with these axes, so that the schedule rule for the instruction recognises it. What does not divide
 is filled up with zeros.
+
+NEON's have 4 sums, and bytes that are both signed: unsigned activations are moved by 128, and the
+sums by 128 times that of the weights, which is exact.
 """
 
 from __future__ import annotations
@@ -19,25 +22,28 @@ from costlib.tvm_compat import relax, te, tirx, topi, tvm
 from costlib.workloads.behind_products import Looking
 from costlib.workloads.folding import constant_of, is_call, static_type
 
-LANES = 16
+_SHIFT = 128
+"""Between unsigned and signed bytes."""
 
 _FUSED_WITH_WHAT_FOLLOWS = 4
 """TVM's kOutEWiseFusable, which products are."""
 
 
 class _Instruction(NamedTuple):
-    """Dtypes of activations, weights and sums, how many products a sum takes, and what has it."""
+    """Dtypes of activations, weights and sums, products a sum takes, sums, and what has it."""
 
     left: str
     right: str
     sums: str
     group: int
+    lanes: int
     feature: str
 
 
 _INSTRUCTIONS = (
-    _Instruction("uint8", "int8", "int32", 4, "avx512bw"),
-    _Instruction("bfloat16", "bfloat16", "float32", 2, "avx512bf16"),
+    _Instruction("uint8", "int8", "int32", 4, 16, "avx512bw"),
+    _Instruction("bfloat16", "bfloat16", "float32", 2, 16, "avx512bf16"),
+    _Instruction("int8", "int8", "int32", 4, 4, "neon"),
 )
 
 
@@ -56,13 +62,13 @@ def with_packed_products(mod: Any, target: dict[str, Any]) -> Any:
     return mod
 
 
-def packed(weight: np.ndarray, group: int) -> np.ndarray:
-    """Turn `... x K x N` into `N / 16 x ... x K / group x 16 x group`, filled up with zeros."""
+def packed(weight: np.ndarray, group: int, lanes: int) -> np.ndarray:
+    """Turn `... x K x N` into `N / lanes x ... x K / group x lanes x group`, filled up with 0."""
     *window, depth, outputs = weight.shape
-    missing = [(0, 0)] * len(window) + [(0, -depth % group), (0, -outputs % LANES)]
+    missing = [(0, 0)] * len(window) + [(0, -depth % group), (0, -outputs % lanes)]
     whole = np.pad(weight, missing)
     depth, outputs = whole.shape[-2:]
-    apart = whole.reshape(*window, depth // group, group, outputs // LANES, LANES)
+    apart = whole.reshape(*window, depth // group, group, outputs // lanes, lanes)
     count = len(window)
     return apart.transpose(count + 2, *range(count), count, count + 3, count + 1)
 
@@ -92,7 +98,7 @@ class _Window:
 class _Rewriter(Looking):
     def __init__(self, mod: Any, instructions: Sequence[_Instruction]) -> None:
         super().__init__(mod)
-        self.instructions = instructions
+        self.usable = instructions
 
     def visit_call_(self, call: Any) -> Any:
         shape, dtype = static_type(call)
@@ -102,15 +108,20 @@ class _Rewriter(Looking):
             return call
         data, weight = call.args
         dtypes = static_type(data)[1], static_type(weight)[1], dtype
-        found = next((one for one in self.instructions if one[:3] == dtypes), None)
+        found = self._instruction(*dtypes)
         if found is None or not isinstance(weight, tvm.ir.GenericConst):
             return call
         array = np.asarray(weight.value.numpy())
         if is_matmul:
             if array.ndim != 2 or len(shape) < 2:
                 return call
-            return self._called(_product(shape, found), data, packed(array, found.group), shape)
+            return self._product(_product(shape, found), data, array, shape, found)
         return self._convolution(call, array, shape, found)
+
+    def _instruction(self, left: str, right: str, sums: str) -> _Instruction | None:
+        """Find one for these dtypes; or for signed activations, if they are unsigned."""
+        wanted = [(left, right, sums), ("int8" if left == "uint8" else left, right, sums)]
+        return next((one for types in wanted for one in self.usable if one[:3] == types), None)
 
     def _convolution(
         self, call: Any, weight: np.ndarray, shape: tuple[int, ...], instruction: _Instruction
@@ -133,10 +144,39 @@ class _Rewriter(Looking):
             (bottom, right),
             (down, across),
             (int(attrs.dilation[0]), int(attrs.dilation[1])),
-            around,
+            around - (_SHIFT if static_type(data)[1] != instruction.left else 0),
         )
-        kernel = packed(weight.transpose(1, 2, 3, 0), instruction.group)
-        return self._called(_convolution(shape, instruction, window), data, kernel, shape)
+        compute = _convolution(shape, instruction, window)
+        return self._product(compute, data, weight.transpose(1, 2, 3, 0), shape, instruction)
+
+    def _product(
+        self,
+        compute: Callable[..., Any],
+        data: Any,
+        weight: np.ndarray,
+        shape: tuple[int, ...],
+        instruction: _Instruction,
+    ) -> Any:
+        """Multiply by weights `... x K x N`."""
+        kernel = packed(weight, instruction.group, instruction.lanes)
+        if static_type(data)[1] == instruction.left:
+            return self._called(compute, data, kernel, shape)
+        sums = self._called(compute, self._signed(data), kernel, shape)
+        missing = _SHIFT * weight.sum(tuple(range(weight.ndim - 1)), dtype="int32")
+        return relax.op.add(self.builder_.emit(sums), constant_of(missing))
+
+    def _signed(self, data: Any) -> Any:
+        """Return unsigned bytes less 128."""
+        moved = self.bound(data, "relax.astype")
+        added = None if moved is None else self.bound(moved.args[0], "relax.add")
+        wide = None if added is None else self.bound(added.args[0], "relax.astype")
+        if added is not None and wide is not None and static_type(wide.args[0])[1] == "int8":
+            number = added.args[1]
+            if isinstance(number, tvm.ir.GenericConst) and number.value.numpy() == _SHIFT:
+                return wide.args[0]
+        wide = self.builder_.emit(relax.op.astype(data, "int32"))
+        less = self.builder_.emit(relax.op.subtract(wide, relax.const(_SHIFT, "int32")))
+        return self.builder_.emit(relax.op.astype(less, "int8"))
 
     def _called(
         self, compute: Callable[..., Any], data: Any, weight: np.ndarray, shape: tuple[int, ...]
@@ -153,17 +193,17 @@ class _Rewriter(Looking):
 
 def _product(shape: tuple[int, ...], instruction: _Instruction) -> Callable[[Any, Any], Any]:
     def compute(x: Any, weight: Any) -> Any:
-        _, groups, _, group = map(int, weight.shape)
+        blocks, groups, lanes, group = map(int, weight.shape)
         x = _filled_up(x, groups * group)
         outer, inner = te.reduce_axis((0, groups), name="ko"), te.reduce_axis((0, group), name="ki")
 
         def value(*at: Any) -> Any:
             column = at[-1]
             left = x(*at[:-1], outer * group + inner).astype(instruction.sums)
-            right = weight[column // LANES, outer, column % LANES, inner]
+            right = weight[column // lanes, outer, column % lanes, inner]
             return te.sum(left * right.astype(instruction.sums), axis=[outer, inner])
 
-        return _cut(value, shape, int(weight.shape[0]) * LANES, "matmul_packed")
+        return _cut(value, shape, blocks * lanes, "matmul_packed")
 
     return compute
 
@@ -175,7 +215,7 @@ def _convolution(
     (down, across), (apart_y, apart_x) = window.strides, window.dilation
 
     def compute(x: Any, weight: Any) -> Any:
-        _, rows, columns, groups, _, group = map(int, weight.shape)
+        blocks, rows, columns, groups, lanes, group = map(int, weight.shape)
         missing = groups * group - int(x.shape[-1])
         if any((top, left, bottom, right, missing)):
             value_around = tirx.const(window.around, str(x.dtype))
@@ -187,10 +227,10 @@ def _convolution(
         def value(n: Any, i: Any, j: Any, channel: Any) -> Any:
             y, z = i * down + ky * apart_y, j * across + kx * apart_x
             read = x[n, y, z, outer * group + inner].astype(instruction.sums)
-            by = weight[channel // LANES, ky, kx, outer, channel % LANES, inner]
+            by = weight[channel // lanes, ky, kx, outer, channel % lanes, inner]
             return te.sum(read * by.astype(instruction.sums), axis=[ky, kx, outer, inner])
 
-        return _cut(value, shape, int(weight.shape[0]) * LANES, "conv2d_packed")
+        return _cut(value, shape, blocks * lanes, "conv2d_packed")
 
     return compute
 

@@ -19,14 +19,15 @@ _HEAVY = re.compile(
 _SMALL_WEIGHTS = "int"
 """What a product with weights in 8 or 4 bits has in its name."""
 
-_PACKED, _LANES = "packed", 16
-"""What a product with packed weights has in its name, and the outputs of a block of them."""
+_PACKED, _BLOCKS = "packed", ((16, 4), (16, 2), (4, 4))
+"""What a product with packed weights has in its name, and the innermost extents of those."""
 
 _STEPS = {
     "subtract_divide_multiply_add": "batch-norm",
     **{
-        f"divide_round_maximum_minimum_isnan_where_cast_{moved}_maximum_minimum_cast": "quantise"
-        for moved in ("add", "subtract")
+        f"{scaled}_round{moved}_maximum_minimum_cast_cast": "quantise"
+        for scaled in ("divide", "multiply")
+        for moved in ("_add", "")
     },
     **{f"cast_{moved}_cast_multiply": "dequantise" for moved in ("add", "subtract")},
 }
@@ -95,7 +96,7 @@ def _described(
 
 
 def _is_packed(operator: str, shape: Sequence[int]) -> bool:
-    return len(shape) == {"matmul": 4}.get(operator, 6) and shape[-2] == _LANES
+    return len(shape) == {"matmul": 4}.get(operator, 6) and tuple(shape[-2:]) in _BLOCKS
 
 
 def _parts(name: str) -> tuple[str, list[str]]:

@@ -12,10 +12,11 @@ from costlib.errors import TargetError
 from costlib.hardware import Hardware, make_target
 from costlib.space.design_space import DesignSpace
 from costlib.tvm_compat import te, tiles, tirx, tvm
-from costlib.workloads.packed_products import LANES, packed
+from costlib.workloads.packed_products import packed
 from costlib.workloads.task import Task
 
 ROWS, DEPTH, COLUMNS = 12, 32, 48
+LANES = 16
 TRIES = 4
 
 INSTRUCTIONS = {
@@ -34,8 +35,9 @@ def product(
     rows: int = ROWS,
     depth: int = DEPTH,
     columns: int = COLUMNS,
+    steps: int = 0,
 ) -> Task:
-    """Return the product of `rows x depth` and packed `depth x columns`."""
+    """Return the product of `rows x depth` and packed `depth x columns`, scaled in steps."""
     x = te.placeholder((rows, depth), left, name="x")
     weight = te.placeholder((columns // LANES, depth // group, LANES, group), right, name="weight")
     outer, inner = te.reduce_axis((0, depth // group)), te.reduce_axis((0, group))
@@ -46,6 +48,16 @@ def product(
         return te.sum(one * other, axis=[outer, inner])
 
     result = te.compute((rows, columns), value, name="product")
+    if steps:
+        sums_of = result
+
+        def scaled(i: Any, j: Any) -> Any:
+            value = sums_of[i, j].astype("float32")
+            for step in range(steps):
+                value = value / (x[i, step % depth].astype("float32") + 1.5)
+            return value
+
+        result = te.compute((rows, columns), scaled, name="scaled")
     function = te.create_prim_func([x, weight, result]).with_attr("tirx.noalias", True)
     mod = tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
     return Task("matmul_packed", mod, target)
@@ -76,7 +88,7 @@ def test_the_instruction_is_in_the_binary_and_right(name: str) -> None:
     assert space.left is None
     x, weight = operands(left, right)
     expected = x.astype(sums) @ weight.astype(sums)
-    given = [tvm.runtime.tensor(a) for a in (x, np.ascontiguousarray(packed(weight, group)))]
+    given = [tvm.runtime.tensor(a) for a in (x, np.ascontiguousarray(packed(weight, group, LANES)))]
     schedules = (schedule for _, schedule in space.sample(1))
     found = 0
     for schedule, _ in zip(schedules, range(TRIES), strict=False):
@@ -106,17 +118,47 @@ def test_the_loop_around_an_instruction_is_not_vectorised() -> None:
     assert int(schedule.get(schedule.get_loops(block)[-1]).extent) == 1
 
 
+def scaled_programs(steps: int, columns: int) -> list[Any]:
+    """Random schedules with the instruction of a product that is scaled in so many steps."""
+    try:
+        hardware = Hardware.local(mcpu="x86-64-v4")
+    except TargetError as error:
+        pytest.skip(str(error))
+    task = product("uint8", "int8", "int32", 4, hardware.target, 64, DEPTH, columns, steps)
+    drawn = zip(DesignSpace(task).sample(3), range(12), strict=False)
+    schedules = [schedule for (_, schedule), _ in drawn if schedule is not None]
+    found = [one for one in schedules if "product_o_update" in one.mod.script()]
+    assert found
+    return found
+
+
+def test_what_follows_an_instruction_is_of_vectors() -> None:
+    for schedule in scaled_programs(1, 320):
+        *_, last = schedule.get_loops(schedule.get_sblock("scaled"))
+        assert int(schedule.get(last).kind) == tirx.ForKind.VECTORIZED
+
+
+def test_much_that_follows_an_instruction_is_not_unrolled() -> None:
+    most = 0
+    for schedule in scaled_programs(40, 64):
+        assembly = tvm.build(schedule.mod, target=Hardware.local().tvm_target())
+        most = max(most, assembly.inspect_source("asm").count("vdivps"))
+    assert 0 < most < 2500, "64 x 64 times 40 are 10240 vectors"
+
+
 @pytest.mark.parametrize("shape", [(5, 3), (4, 16), (3, 3, 7, 33)])
-@pytest.mark.parametrize("group", [2, 4])
-def test_packed_weights_are_filled_up_with_zeros(shape: tuple[int, ...], group: int) -> None:
+@pytest.mark.parametrize(("group", "lanes"), [(2, 16), (4, 16), (4, 4)])
+def test_packed_weights_are_filled_up_with_zeros(
+    shape: tuple[int, ...], group: int, lanes: int
+) -> None:
     weight = np.arange(1, 1 + np.prod(shape)).reshape(shape)
-    blocks = packed(weight, group)
+    blocks = packed(weight, group, lanes)
     *window, depth, columns = shape
-    assert blocks.shape == (-(-columns // LANES), *window, -(-depth // group), LANES, group)
+    assert blocks.shape == (-(-columns // lanes), *window, -(-depth // group), lanes, group)
     assert (blocks != 0).sum() == weight.size
     for at in ((0,) * len(shape), tuple(n - 1 for n in shape)):
         *place, k, n = at
-        found = blocks[(n // LANES, *place, k // group, n % LANES, k % group)]
+        found = blocks[(n // lanes, *place, k // group, n % lanes, k % group)]
         assert found == weight[at]
 
 
@@ -217,7 +259,7 @@ def test_tiles_are_in_the_object_code_and_their_calls_are_right(
     tiles.register_as(kind, loops_of(kind))
     x, weight = operands(kind.left, kind.right, rows, depth, columns)
     expected = x.astype(kind.sums) @ weight.astype(kind.sums)
-    blocks = np.ascontiguousarray(packed(weight, kind.group))
+    blocks = np.ascontiguousarray(packed(weight, kind.group, LANES))
     given = [tvm.runtime.tensor(array) for array in (x, blocks)]
     for schedule in with_tiles(task, kind)[:TRIES]:
         out = tvm.runtime.tensor(np.ones((rows, columns), kind.sums))

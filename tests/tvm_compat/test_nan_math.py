@@ -13,6 +13,7 @@ from costlib.workloads import Task
 
 SPECIAL = np.array([0.0, 1.0, -2.0, np.inf, -np.inf, np.nan], "float32")
 A, B = (grid.ravel().copy() for grid in np.meshgrid(SPECIAL, SPECIAL))
+DEEP = 20
 TARGET = {"kind": "llvm", "num-cores": 1}
 
 
@@ -43,6 +44,25 @@ def test_of_two_operands(ours, theirs):
         last = computed(partial(with_constant, ours, float(bound), False), A)
         np.testing.assert_array_equal(first, theirs(A, constants))
         np.testing.assert_array_equal(last, theirs(A, constants))
+
+
+def test_many_in_a_row_are_written_out_once_each() -> None:
+    """TVM's simplifier takes time exponential in the depth of named values."""
+
+    def clipped(a):
+        def value(i):
+            x = a[i]
+            for _ in range(DEEP):
+                x = tirx.max(
+                    tirx.min(x * 2, tirx.const(3.0, "float32")), tirx.const(-1.0, "float32")
+                )
+            return x
+
+        return te.compute(a.shape, value)
+
+    np.testing.assert_array_equal(
+        computed(clipped, SPECIAL), np.array([0, 3, -1, 3, -1, np.nan], "float32")
+    )
 
 
 def test_different_from_itself_is_nan_alone():

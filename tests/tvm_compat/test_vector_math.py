@@ -13,15 +13,19 @@ from costlib.tvm_compat import te, tvm
 FUNCTIONS = {"exp": (te.exp, np.exp), "erf": (te.erf, special.erf)}
 
 
-def compiled(function: Callable[[Any], Any], dtype: str, hardware: Hardware) -> Any:
-    """Compile a function of as many numbers as there are, a vector at a time."""
-    count = te.var("count")
+def vectors(function: Callable[[Any], Any], dtype: str, count: Any) -> Any:
+    """Return a function of so many numbers, a vector at a time."""
     given = te.placeholder((count,), dtype, name="given")
     made = te.compute((count,), lambda i: function(given[i]), name="made")
     schedule = tvm.s_tir.Schedule(te.create_prim_func([given, made]))
     _, lanes = schedule.split(schedule.get_loops(schedule.get_sblock("made"))[0], [None, 8])
     schedule.vectorize(lanes)
-    return tvm.compile(schedule.mod, target=hardware.tvm_target())
+    return schedule.mod
+
+
+def compiled(function: Callable[[Any], Any], dtype: str, hardware: Hardware) -> Any:
+    """Compile a function of as many numbers as there are, a vector at a time."""
+    return tvm.compile(vectors(function, dtype, te.var("count")), target=hardware.tvm_target())
 
 
 def called(function: Any, numbers: Any) -> Any:
@@ -60,6 +64,27 @@ def test_no_library_is_called(name: str, hardware: Hardware) -> None:
     assembly = compiled(FUNCTIONS[name][0], "float32", hardware).mod.inspect_source("asm")
     assert f"{name}f" not in assembly
     assert "vfmadd" in assembly or "vmulps" in assembly
+
+
+@pytest.mark.parametrize("function", [te.erf, te.nearbyint])
+def test_vectors_stay_vectors(function: Callable[[Any], Any]) -> None:
+    """TVM would make a loop of one, and unroll it."""
+    passes = tvm.s_tir.transform
+    lowered = tvm.transform.Sequential(
+        [
+            passes.ConvertBlocksToOpaque(),
+            passes.LowerOpaqueBlock(),
+            tvm.tirx.transform.FlattenBuffer(),
+            tvm.tirx.transform.VectorizeLoop(),
+        ]
+    )(vectors(function, "float32", 64))
+    assert f"T.{function.__name__}(given_1[T.Ramp(" in lowered.script()
+
+
+def test_rounding_is_to_even(hardware: Hardware) -> None:
+    numbers = np.array([0.5, 1.5, 2.5, -0.5, -1.5, 1e9, np.inf, np.nan], "float32")
+    found = called(compiled(te.nearbyint, "float32", hardware), numbers)
+    np.testing.assert_array_equal(found, np.round(numbers))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -142,6 +142,61 @@ def test_weights_are_packed_and_what_follows_is_fused(hardware: Hardware) -> Non
     assert task.title.startswith("conv2d 1×6×6×8 → 1×6×6×32, 3×3 NHWC uint8")
 
 
+def test_layers_that_differ_in_scales_are_one_task(hardware: Hardware) -> None:
+    """One layer after the other, each with a scale and a zero point of its own."""
+    nodes, arrays = [], {}
+    given = "x"
+    for layer, zero in enumerate((3, -20, 77)):
+        s, z, w, q = (f"{name}{layer}" for name in "szwq")
+        arrays |= {s: np.float32(0.01 * (layer + 1)), z: np.int8(zero), w: drawn((32, 32), layer)}
+        nodes += [
+            helper.make_node("QuantizeLinear", [given, s, z], [q]),
+            helper.make_node("DequantizeLinear", [q, s, z], [q + "f"]),
+            helper.make_node("DequantizeLinear", [w, s], [w + "f"]),
+            helper.make_node("MatMul", [q + "f", w + "f"], [f"y{layer}"]),
+        ]
+        given = f"y{layer}"
+    nodes[-1].output[0] = "out"
+    arrays = {name: np.asarray(array) for name, array in arrays.items()}
+    network = model(nodes, [4, 32], TensorProto.FLOAT, **arrays)
+    weights = [t.weight for t in extract_tasks(network, hardware) if t.name.startswith("matmul")]
+    assert sorted(weights) == [1, 2], "the last is not quantised again"
+    found = check(network, hardware=hardware)
+    assert found.status == "right", found.reason
+
+
+class Twice(nn.Module):
+    """Rounds one tensor for each of its two readers, to the same numbers or to others."""
+
+    def __init__(self, scales: tuple[float, float]) -> None:
+        super().__init__()
+        importlib.import_module("torch.ao.quantization.fx._decomposed")
+        self.scales = scales
+        self.register_buffer("one", torch.from_numpy(drawn((16, 16), 1)))
+        self.register_buffer("two", torch.from_numpy(drawn((16, 16), 2)))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        ops, around = torch.ops.quantized_decomposed, (-128, 127, torch.int8)
+        x, parts = torch.sin(x), []
+        for scale, weight in zip(self.scales, (self.one, self.two), strict=True):
+            q = ops.quantize_per_tensor(x, scale, 3, *around)
+            w = ops.dequantize_per_tensor(weight, 0.01, 0, *around)
+            parts.append(nn.functional.linear(ops.dequantize_per_tensor(q, scale, 3, *around), w))
+        return parts[0] - parts[1]
+
+
+@pytest.mark.parametrize(("scales", "times"), [((0.02, 0.02), 1), ((0.02, 0.03), 2)])
+def test_what_several_read_is_rounded_once(
+    hardware: Hardware, scales: tuple[float, float], times: int
+) -> None:
+    network = load_network(Twice(scales), example_inputs=(torch.randn(4, 16),))
+    found = [
+        t.weight for t in extract_tasks(network, hardware) for _ in range(t.name.count("round"))
+    ]
+    assert sum(found) == times
+    assert check(network, hardware=hardware).status == "right"
+
+
 class Quantised(nn.Module):
     """Two convolutions with a residual, pooled, and a layer behind it: as pt2e writes them."""
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from costlib.workloads.importers.onnx.casting import dtype_of
 from costlib.workloads.importers.onnx.convolution import convolved
-from costlib.workloads.importers.onnx.elementwise import is_nan
 from costlib.workloads.importers.onnx.node import CONVERTERS, MICROSOFT, Node, Refused, converts
 from costlib.workloads.importers.onnx.pooling import average_pool
 from costlib.workloads.importers.onnx.reductions import extreme
@@ -26,21 +25,21 @@ from costlib.workloads.importers.onnx.tensors import (
 )
 
 _round: Callable[[Tensor], Tensor] = unary(op.round)
-_EXACT = 1 << 24
 
 
 def quantised(x: Tensor, scale: Tensor, zero: Tensor | None, dtype: str) -> Tensor:
-    """Divide, round to even, and cut off at the limits of an integer dtype."""
+    """Divide, round to even, and cut off at the limits of an integer dtype.
+
+    In float32, which holds all that is not cut off; what becomes of NaN ONNX does not say.
+    """
     if dtype not in _INTEGERS:
         raise Refused(f"to {dtype} is not supported; quantise to (u)int8 or (u)int16")
     limits = np.iinfo(dtype)
     scaled = _round(x.cast("float32") / scale.cast("float32"))
-    bounded = minimum(maximum(scaled, -float(_EXACT)), float(_EXACT))
-    bounded = where(is_nan(bounded), 0, bounded)
-    whole = bounded.cast("int32")
-    if zero is not None:
-        whole = whole + zero.cast("int32")
-    return minimum(maximum(whole, limits.min), limits.max).cast(dtype)
+    if zero is not None and (zero.array is None or zero.array.any()):
+        scaled = scaled + zero.cast("float32")
+    bounded = minimum(maximum(scaled, float(limits.min)), float(limits.max))
+    return bounded.cast("int32").cast(dtype)
 
 
 _INTEGERS = ("int8", "uint8", "int16", "uint16")
