@@ -1,4 +1,4 @@
-"""Measuring takes long for the sake of precision, which no test needs."""
+"""Measuring and learning take long for the sake of precision, which no test needs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from forked import Popen
 
 from costlib.features import build
 from costlib.measure import client, jobs, measurer
+from costlib.models import gbdt
+from costlib.models.baselines import statement_gbdt
 from costlib.tuning import comparison, networks, rivals, run
 from costlib.tvm_compat import rpc
+
+_MOST_TREES = 100
 
 
 def measure_quickly(set_to: Callable[[Any, str, Any], None]) -> None:
@@ -33,3 +37,14 @@ def measure_quickly(set_to: Callable[[Any, str, Any], None]) -> None:
     forking = SimpleNamespace(**vars(subprocess) | {"Popen": Popen})
     for module in (build, client, rpc):
         set_to(module, "subprocess", forking)
+
+
+def learn_quickly(set_to: Callable[[Any, str, Any], None]) -> None:
+    """Grow fewer trees."""
+    grow = gbdt.grow
+
+    def grow_few(what: str, parameters: Any, data: Any, rounds: int, **more: Any) -> Any:
+        return grow(what, parameters, data, min(rounds, _MOST_TREES), **more)
+
+    for module in (gbdt, statement_gbdt):
+        set_to(module, "grow", grow_few)
