@@ -11,7 +11,7 @@ from forked import Popen
 
 from costlib.features import build
 from costlib.measure import client, jobs, measurer
-from costlib.models import gbdt
+from costlib.models import fine_tuning, gbdt
 from costlib.models.baselines import statement_gbdt
 from costlib.tuning import comparison, networks, rivals, run
 from costlib.tvm_compat import rpc
@@ -48,3 +48,4 @@ def learn_quickly(set_to: Callable[[Any, str, Any], None]) -> None:
 
     for module in (gbdt, statement_gbdt):
         set_to(module, "grow", grow_few)
+    set_to(fine_tuning, "_TREES", (10, 30))
