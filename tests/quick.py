@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,7 @@ from costlib.models.baselines import statement_gbdt
 from costlib.tuning import comparison, networks, rivals, run
 from costlib.tvm_compat import rpc
 
-_MOST_TREES = 100
+_FEW_TREES = 100
 
 
 def measure_quickly(set_to: Callable[[Any, str, Any], None]) -> None:
@@ -40,12 +41,20 @@ def measure_quickly(set_to: Callable[[Any, str, Any], None]) -> None:
 
 
 def learn_quickly(set_to: Callable[[Any, str, Any], None]) -> None:
-    """Grow fewer trees."""
-    grow = gbdt.grow
-
-    def grow_few(what: str, parameters: Any, data: Any, rounds: int, **more: Any) -> Any:
-        return grow(what, parameters, data, min(rounds, _MOST_TREES), **more)
-
-    for module in (gbdt, statement_gbdt):
-        set_to(module, "grow", grow_few)
+    """Grow fewer trees where a test does not say how many."""
+    for module, by_default in ((gbdt, 400), (statement_gbdt, 300)):
+        set_to(module, "grow", partial(_grow_few, module.grow, by_default))
     set_to(fine_tuning, "_TREES", (10, 30))
+
+
+def _grow_few(
+    grow: Callable[..., Any],
+    by_default: int,
+    what: str,
+    parameters: Any,
+    data: Any,
+    rounds: int,
+    **more: Any,
+) -> Any:
+    few = rounds if rounds < by_default else _FEW_TREES
+    return grow(what, parameters, data, few, **more)
