@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +13,7 @@ import rewritten  # noqa: F401 - Before anything that imports these suites.
 from filelock import FileLock
 from kept_server import KeptServer
 from known_examples import known_examples
-from quick import measure_quickly
+from quick import learn_quickly, measure_quickly
 
 from costlib.collecting.collect import collect
 from costlib.data.dataset import Dataset
@@ -23,7 +25,7 @@ from costlib.measure import measurer
 from costlib.measure.config import MeasureConfig
 from costlib.space.design_space import DesignSpace
 from costlib.tvm_compat.api import module_to_json
-from costlib.workloads import Task, extract_tasks, load_network
+from costlib.workloads import Task, extract_tasks, load_network, sources
 
 OPERATORS = ("matmul 32 32 32", "matmul 64 32 16", "softmax 32 32")
 QUICK = MeasureConfig(repeats=1, repeat_secs=0.001, max_retakes=0)
@@ -37,12 +39,15 @@ def metaschedule_forgets_its_loggers() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def measuring_is_quick() -> Iterator[None]:
-    """In this process and those it forks; what a test starts as a user does measures as usual."""
+def quick() -> Iterator[None]:
+    """In this process and those it forks; what a test starts as a user does takes as usual."""
+    gc.set_threshold(50_000, 20, 20)  # It would look at all of PyTorch and TVM again and again.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(measurer, "MeasureServer", KeptServer)
         patch.setattr(DesignSpace, "examples", known_examples)
+        patch.setattr(sources, "build_operator", functools.cache(sources.build_operator))
         measure_quickly(patch.setattr)
+        learn_quickly(patch.setattr)
         yield
 
 

@@ -57,6 +57,14 @@ class Popen(subprocess.Popen[Any]):
         self._close_pipe_fds(*(getattr(asked, pipe) for pipe in pipes))  # type: ignore[attr-defined]
 
 
+def run(words: list[str]) -> subprocess.CompletedProcess[str]:
+    """Do what :func:`subprocess.run` does, and keep what is printed."""
+    pipe = subprocess.PIPE
+    with Popen(words, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True) as process:
+        out, err = process.communicate()
+    return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+
 def _ask(request: dict[str, Any], files: list[int]) -> int:
     """Return the process id of a new child of this process."""
     text = json.dumps(request).encode()

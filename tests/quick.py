@@ -1,9 +1,10 @@
-"""Measuring takes long for the sake of precision, which no test needs."""
+"""Measuring and learning take long for the sake of precision, which no test needs."""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,8 +12,12 @@ from forked import Popen
 
 from costlib.features import build
 from costlib.measure import client, jobs, measurer
+from costlib.models import fine_tuning, gbdt
+from costlib.models.baselines import statement_gbdt
 from costlib.tuning import comparison, networks, rivals, run
 from costlib.tvm_compat import rpc
+
+_FEW_TREES = 100
 
 
 def measure_quickly(set_to: Callable[[Any, str, Any], None]) -> None:
@@ -33,3 +38,23 @@ def measure_quickly(set_to: Callable[[Any, str, Any], None]) -> None:
     forking = SimpleNamespace(**vars(subprocess) | {"Popen": Popen})
     for module in (build, client, rpc):
         set_to(module, "subprocess", forking)
+
+
+def learn_quickly(set_to: Callable[[Any, str, Any], None]) -> None:
+    """Grow fewer trees where a test does not say how many."""
+    for module, by_default in ((gbdt, 400), (statement_gbdt, 300)):
+        set_to(module, "grow", partial(_grow_few, module.grow, by_default))
+    set_to(fine_tuning, "_TREES", (10, 30))
+
+
+def _grow_few(
+    grow: Callable[..., Any],
+    by_default: int,
+    what: str,
+    parameters: Any,
+    data: Any,
+    rounds: int,
+    **more: Any,
+) -> Any:
+    few = rounds if rounds < by_default else _FEW_TREES
+    return grow(what, parameters, data, few, **more)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
 from command_line import costlib
 
@@ -35,8 +36,7 @@ COMMANDS = (
 
 def start(*arguments: object) -> subprocess.CompletedProcess[str]:
     """Run it in a process of its own."""
-    command = [sys.executable, "-m", "costlib", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return forked.run([sys.executable, "-m", "costlib", *map(str, arguments)])
 
 
 def succeed(*arguments: object) -> object:

@@ -147,7 +147,7 @@ def test_one_line_on_the_command_line(
     task = network_file("matmul 32 32 32")
     command = [sys.executable, "-m", "costlib", "collect", task, "--out", str(tmp_path / "ds")]
     done = subprocess.run(
-        command,
+        [*command, "--programs", "2"],
         check=False,
         capture_output=True,
         text=True,

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import polars as pl
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from dataset_rows import fill, hardware, measurement
@@ -25,11 +26,17 @@ ID = hardware().hardware_id
 
 @pytest.fixture
 def shipped(tmp_path: Path) -> Dataset:
-    """The shipped dataset's records of one hardware, written when nothing was told of caches."""
+    """Some of the shipped records of one hardware, written when nothing was told of caches."""
     copy = Path(shutil.copytree(ZOO, tmp_path / "zoo", ignore=shutil.ignore_patterns("heldout")))
     shutil.rmtree(copy / "mutations")
     for folder in sorted((copy / "measurements").iterdir())[1:]:
         shutil.rmtree(folder)
+    (records,) = (copy / "measurements").rglob("*.parquet")
+    tasks = pc.unique(pq.read_table(records, columns=["workload_id"])[0])[:30]
+    tables = (copy / "workloads", copy / "networks")
+    for part in (records, *(part for table in tables for part in table.iterdir())):
+        table = pq.ParquetFile(part).read()
+        pq.write_table(table.filter(pc.is_in(table["workload_id"], tasks)), part)
     return Dataset.open(copy)
 
 
@@ -37,7 +44,7 @@ def test_old_records_were_measured_warm(shipped: Dataset) -> None:
     (part,) = shipped.part_files("measurements")
     assert "cache" not in pq.read_schema(part).names
     rows = shipped.scan().collect()
-    assert len(rows) > 500
+    assert len(rows) == 60
     assert rows["cache"].unique().to_list() == ["warm"]
     assert set(read_part(part, MEASUREMENTS)["cache"].to_pylist()) == {"warm"}
     only = read_columns(part, pl.Schema({"program_id": pl.String(), "cache": pl.String()}))

@@ -8,15 +8,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch import nn
 
 from costlib.tuning.result import TuneResult
+from costlib.workloads import zoo
 from costlib.workloads.ranges.symbolic import symbolic
+from costlib.workloads.zoo.registry import NetworkSpec, Size, tokens
 from tools.benchmarks import shapes as bench
 from tools.evidence.in_ranges import AtShape, InRange, summarise_ranges
 from tools.evidence.pages import page as pages
 from tools.evidence.pages import shapes as page
 
-NETWORK, DIM = "bert_tiny", "sequence=7:8"
+NETWORK, DIM = "tiny", "sequence=7:8"
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network of the zoo of two tasks."""
+
+    def build(_: Size) -> nn.Module:
+        return nn.Sequential(nn.Embedding(32, 8), nn.Linear(8, 8), nn.ReLU())
+
+    spec = NetworkSpec(NETWORK, build, tokens(32), Size(1, 8), "s")
+    monkeypatch.setitem(zoo._SPECS, NETWORK, spec)
 
 
 def shape(extent: int, **fields: Any) -> AtShape:

@@ -5,7 +5,29 @@ import pytest
 
 from costlib.hardware import Hardware, make_target
 from costlib.tvm_compat import relax, tvm
-from costlib.workloads import prepare_network
+from costlib.workloads import prepare_network, zoo
+from costlib.workloads.zoo.hugging_face import _vision
+
+SMALL = (
+    _vision(
+        "small_resnet",
+        "ResNet",
+        layer_type="basic",
+        embedding_size=16,
+        depths=[2] * 4,
+        hidden_sizes=[16, 32, 64, 128],
+    ),
+    _vision("small_convnext", "ConvNext", depths=[1] * 4, hidden_sizes=[16, 16, 32, 32]),
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_networks():
+    """Networks of the zoo that have the layers of large ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        for spec in SMALL:
+            patch.setitem(zoo._SPECS, spec.name, spec)
+        yield
 
 
 @pytest.fixture(scope="session")

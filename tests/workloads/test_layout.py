@@ -13,7 +13,7 @@ from costlib.tuning.networks import NetworkSet
 from costlib.tvm_compat import relax
 from costlib.workloads import Network, extract_tasks, load_network, zoo
 
-SMALL = ("conv2d 1 16 14 14 32 3 pad=1", "grouped_conv2d 1 16 14 14 16 3 16", "resnet_18@r32")
+SMALL = ("conv2d 1 16 14 14 32 3 pad=1", "grouped_conv2d 1 16 14 14 16 3 16", "small_resnet@r32")
 UNEVEN = (
     "conv2d 2 16 15 14 32 3 stride=2 pad=1",
     "dilated_conv2d 1 16 12 12 24 3 2 pad=2",
@@ -59,7 +59,7 @@ def test_channels_that_do_not_fill_the_blocks_stay(hardware: Hardware) -> None:
 
 @pytest.mark.parametrize("layout", ["nhwc", "nchw8c"])
 def test_converted_only_at_the_ends_and_norms_folded(layout: str, hardware: Hardware) -> None:
-    source = f"resnet_18@r32+{layout}"
+    source = f"small_resnet@r32+{layout}"
     tasks = extract_tasks(source, hardware)
     convolutions = [task for task in tasks if task.name.startswith("conv2d")]
     between = [task for task in tasks if "trans" in task.name]
@@ -85,8 +85,8 @@ def test_a_run_tries_them(hardware: Hardware) -> None:
 def test_a_layout_that_tvm_cannot_convert_to_is_left_out(
     hardware: Hardware, caplog: pytest.LogCaptureFixture
 ) -> None:
-    source = "convnext_tiny@r32"
-    with pytest.raises(UnsupportedModelError, match=r"convnext_tiny@r32\+nchw8c: TVM cannot"):
+    source = "small_convnext@r32"
+    with pytest.raises(UnsupportedModelError, match=r"small_convnext@r32\+nchw8c: TVM cannot"):
         load_network(f"{source}+nchw8c")
     networks = NetworkSet.load([source], hardware, try_layouts=True).networks
     assert [network.name for network in networks] == [source, f"{source}+nhwc"]
