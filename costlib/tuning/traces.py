@@ -48,7 +48,7 @@ class Traced:
         if calls is None or network.signature is None:
             raise InputError(
                 f"{library} does not tell where its time goes: an older costlib compiled it, or it "
-                "has branches, unknown shapes or bfloat16; `costlib tune --resume` compiles it anew"
+                "has branches or unknown shapes; `costlib tune --resume` compiles it anew"
             )
         self.kernels: list[Kernel] = calls
         self._measurer = measurer

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,6 +44,25 @@ BODY = "costlib_body"
 
 MAIN = "main"
 """The function that computes the network."""
+
+_STORED_AS_INTEGERS = ("bfloat16", "float8", "float4")
+"""Types that TVM lowers to integers, also where it writes the type of an argument."""
+
+
+class _Field(IntEnum):
+    """TVM's numbers for the fields of a ``DLTensor``."""
+
+    DATA = 1
+    SHAPE = 2
+    STRIDES = 3
+    DIMENSIONS = 4
+    TYPE_CODE = 5
+    TYPE_BITS = 6
+    TYPE_LANES = 7
+    OFFSET = 8
+    DEVICE_NUMBER = 9
+    DEVICE = 10
+
 
 _CLOCKS = {"x86_64": "llvm.readcyclecounter", "aarch64": "llvm.readsteadycounter"}
 
@@ -154,8 +174,9 @@ class _Writer:
 
         statements = note(0)
         for number, call in enumerate(line.calls, start=1):
-            arguments = [_array(*places[tensor.base], tensor) for tensor in call.tensors]
-            statements += [_call(call, arguments), *note(number)]
+            arrays = [_array(*places[tensor.base], tensor) for tensor in call.tensors]
+            statements += [statement for array in arrays for statement in array.statements]
+            statements += [_call(call, [array.value for array in arrays]), *note(number)]
         body = tirx.stmt_seq(*statements) if statements else tirx.Evaluate(0)
         function = tirx.PrimFunc([*parameters, traced], body)
         return function.with_attr({"tirx.is_scheduled": True, "tirx.noalias": True})
@@ -209,10 +230,56 @@ def _call(call: Call, arguments: Sequence[Any]) -> Any:
     return tirx.Evaluate(function(call.name, *arguments))
 
 
-def _array(buffer: Any, offset: int, tensor: Tensor) -> Any:
-    """Write a ``DLTensor`` on the stack."""
+class _Array(NamedTuple):
+    """A ``DLTensor`` on the stack, and the statements that write it before it is passed."""
+
+    value: Any
+    statements: Sequence[Any] = ()
+
+
+def _array(buffer: Any, offset: int, tensor: Tensor) -> _Array:
+    """Write a ``DLTensor``."""
     pointer = tirx.buffer.buffer_data(buffer)
     if offset:
         pointer = tirx.handle_add_byte_offset(pointer, offset)
+    if tensor.dtype.startswith(_STORED_AS_INTEGERS):
+        return _array_of_its_type(pointer, tensor)
     shape = tirx.tvm_stack_make_shape(*(tirx.IntImm("int64", extent) for extent in tensor.shape))
-    return tirx.tvm_stack_make_array(pointer, shape, 0, len(tensor.shape), tensor.dtype, 0)
+    return _Array(tirx.tvm_stack_make_array(pointer, shape, 0, len(tensor.shape), tensor.dtype, 0))
+
+
+def _array_of_its_type(pointer: Any, tensor: Tensor) -> _Array:
+    """Write a ``DLTensor`` field by field, as TVM would write another type into it."""
+    array = tirx.Var("array", "handle")
+    extents = tirx.Var("extents", tvm.ir.PointerType(tvm.ir.PrimType("int64")))
+    dimensions = max(len(tensor.shape), 1)
+    shape = tirx.decl_buffer([dimensions], "int64", data=extents)
+    dtype = tvm.DataType(tensor.dtype)
+    fields = {
+        _Field.DATA: pointer,
+        _Field.SHAPE: extents,
+        _Field.STRIDES: tirx.reinterpret("handle", tirx.IntImm("uint64", 0)),
+        _Field.DIMENSIONS: tirx.IntImm("int32", len(tensor.shape)),
+        _Field.TYPE_CODE: tirx.IntImm("uint8", int(dtype.type_code)),
+        _Field.TYPE_BITS: tirx.IntImm("uint8", int(dtype.bits)),
+        _Field.TYPE_LANES: tirx.IntImm("uint16", 1),
+        _Field.OFFSET: tirx.IntImm("uint64", 0),
+        _Field.DEVICE_NUMBER: tirx.IntImm("int32", 0),
+        _Field.DEVICE: tirx.IntImm("int32", 1),
+    }
+    return _Array(
+        array,
+        [
+            tirx.Bind(array, tirx.tvm_stack_alloca("array", 1)),
+            tirx.Bind(extents, tirx.tvm_stack_alloca("shape", dimensions)),
+            tirx.DeclBuffer(shape, data=extents),
+            *(
+                tirx.BufferStore(shape, tirx.IntImm("int64", extent), [place])
+                for place, extent in enumerate(tensor.shape)
+            ),
+            *(
+                tirx.Evaluate(tirx.tvm_struct_set(array, 0, field, value))
+                for field, value in fields.items()
+            ),
+        ],
+    )

@@ -25,9 +25,6 @@ _PACK_BYTES = 1 << 30
 _LARGE_BYTES = 16 << 20
 """Of a constant that is not copied: to pass one more tensor takes no time beside reading it."""
 
-_STORED_AS_INTEGERS = ("bfloat16", "float8", "float4")
-"""Types that TVM lowers to integers, also where it writes the type of an argument."""
-
 
 def tensor_bytes(shape: Sequence[int], dtype: str) -> int:
     """Return the size of a tensor; a boolean takes a byte."""
@@ -179,10 +176,7 @@ def static_type(expr: Any) -> tuple[tuple[int, ...], str]:
     shape = getattr(getattr(expr.ty, "shape", None), "values", None)
     if shape is None or not all(isinstance(extent, tirx.IntImm) for extent in shape):
         raise NotStraightError
-    dtype = str(expr.ty.dtype)
-    if dtype.startswith(_STORED_AS_INTEGERS):
-        raise NotStraightError
-    return tuple(int(extent) for extent in shape), dtype
+    return tuple(int(extent) for extent in shape), str(expr.ty.dtype)
 
 
 def _leaves(result: Any) -> list[Tensor]:

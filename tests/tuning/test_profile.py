@@ -25,22 +25,10 @@ from costlib.tuning.profile import (
     read_profile,
 )
 from costlib.tuning.traces import quiet_s
-from costlib.tvm_compat import tvm
+from costlib.tvm_compat import networks
 from costlib.workloads import extract_tasks, load_network, prepare_network
 
 SOURCE = "dense 64 64 64 bias=1 relu=1"
-
-BFLOAT16 = """
-@I.ir_module
-class Module:
-    @R.function
-    def main(x: R.Tensor((3, 4), "bfloat16")):
-        with R.dataflow():
-            a = R.nn.relu(x)
-            R.output(a)
-        return a
-"""
-"""A network that is not a straight line yet: see ``tvm_compat.straight_line``."""
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +50,14 @@ def test_the_parts_make_up_the_whole(profile: NetworkProfile) -> None:
     assert math.isclose(parts, profile.network_s)
     assert profile.tasks_s == 1e-6
     assert profile.dispatch_s > 0 and profile.memory_bytes_per_s > 0
+
+
+def test_a_network_in_bfloat16(tmp_path: Path, hardware: Hardware) -> None:
+    path, source = tmp_path / "network.so", f"{SOURCE}+bf16"
+    CompiledNetwork.build(prepare_network(load_network(source), hardware), hardware).save(path)
+    with Measurer(hardware) as measurer:
+        found = profile_network("dense", path, measurer, {})
+    assert found.kernels and all(kernel.latency_s > 0 for kernel in found.kernels)
 
 
 def test_kernels_are_the_tasks(profile: NetworkProfile, hardware: Hardware) -> None:
@@ -88,10 +84,12 @@ def test_what_was_noted_is_read_back(profile: NetworkProfile, tmp_path: Path) ->
     assert read_profile(tmp_path).networks == ()
 
 
-def test_a_library_that_tells_nothing(tmp_path: Path, hardware: Hardware) -> None:
+def test_a_library_that_tells_nothing(
+    tmp_path: Path, hardware: Hardware, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(networks, "with_direct_calls", lambda mod, *_: mod)
     old = tmp_path / "network.so"
-    module = tvm.script.from_source(BFLOAT16)
-    prepared = prepare_network(load_network(module), hardware)
+    prepared = prepare_network(load_network(SOURCE), hardware)
     CompiledNetwork.build(prepared, hardware).save(old)
     with Measurer(hardware) as measurer, pytest.raises(InputError, match="does not tell"):
         profile_network("old", old, measurer, {})

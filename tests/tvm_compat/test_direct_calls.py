@@ -112,13 +112,25 @@ def test_constants_scalars_and_other_types(hardware: Hardware) -> None:
     np.testing.assert_allclose(total, (X + 2.5).sum(), rtol=1e-6)
 
 
-def test_types_that_tvm_stores_as_integers_are_interpreted(hardware: Hardware) -> None:
-    module = script('x: R.Tensor((3, 4), "bfloat16")', ["a = R.nn.relu(x)"], "a", "a")
-    made = machine(module, hardware)
-    assert not is_direct(made)
-    given = np.arange(12).reshape(3, 4).astype(ml_dtypes.bfloat16)
-    (found,) = arrays(made["main"](tvm.runtime.tensor(given)))
-    np.testing.assert_array_equal(found.astype("float32"), given.astype("float32"))
+def test_types_that_tvm_stores_as_integers(hardware: Hardware) -> None:
+    lines = [
+        'a = R.nn.softmax(R.add(x, R.const(2.5, "bfloat16")))',
+        "b = R.reshape(a, (4, 3))",
+        "c = R.max(x)",
+        'd = R.astype(R.sum(b, axis=[1]), "float32")',
+    ]
+    made = machine(
+        script('x: R.Tensor((3, 4), "bfloat16")', lines, "b, c, d", "(b, c, d)"), hardware
+    )
+    assert is_direct(made)
+    given = X.astype(ml_dtypes.bfloat16)
+    chances, largest, total = arrays(made["main"](tvm.runtime.tensor(given)))
+    powers = np.exp(X - X.max(1, keepdims=True))
+    wanted = (powers / powers.sum(1, keepdims=True)).reshape(4, 3)
+    assert str(chances.dtype) == str(largest.dtype) == "bfloat16"
+    np.testing.assert_allclose(chances.astype("float32"), wanted, rtol=2e-2)
+    np.testing.assert_array_equal(largest.astype("float32"), X.max())
+    np.testing.assert_allclose(total, wanted.sum(1), rtol=3e-2)
 
 
 def test_a_kernel_that_calls_a_function_of_tvms_own(hardware: Hardware) -> None:
