@@ -21,7 +21,7 @@ SMALL = (
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def small_networks():
     """Networks of the zoo that have the layers of large ones."""
     with pytest.MonkeyPatch.context() as patch:

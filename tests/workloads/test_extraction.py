@@ -9,6 +9,8 @@ from costlib.tvm_compat import ms, relax, tirx, tvm
 from costlib.workloads import extract_tasks, load_network, prepare_network
 from costlib.workloads.extraction import _readable
 
+pytestmark = pytest.mark.usefixtures("small_networks")
+
 
 @pytest.mark.parametrize(
     ("name", "readable"),

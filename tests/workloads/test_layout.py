@@ -13,6 +13,8 @@ from costlib.tuning.networks import NetworkSet
 from costlib.tvm_compat import relax
 from costlib.workloads import Network, extract_tasks, load_network, zoo
 
+pytestmark = pytest.mark.usefixtures("small_networks")
+
 SMALL = ("conv2d 1 16 14 14 32 3 pad=1", "grouped_conv2d 1 16 14 14 16 3 16", "small_resnet@r32")
 UNEVEN = (
     "conv2d 2 16 15 14 32 3 stride=2 pad=1",
