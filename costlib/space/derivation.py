@@ -19,6 +19,7 @@ from costlib.errors import quoted
 from costlib.space.kernels import why_not_launched
 from costlib.space.recomputed import start_where_computed
 from costlib.space.tensorised import (
+    has_sums_in_memory,
     instructions_made,
     instructions_wanted,
     keep_instructions_whole,
@@ -126,6 +127,8 @@ def refusal(context: Any, schedule: Any) -> str | None:
             name = _name(postprocessor)
             if name == "RewriteParallelVectorizeUnroll":
                 keep_instructions_whole(schedule)
+                if has_sums_in_memory(schedule):
+                    return "its sums are more than registers hold"
                 let_what_follows_be_vectors(schedule)
             if name == "RewriteReductionBlock":
                 start_where_computed(schedule)

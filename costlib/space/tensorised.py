@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tvm.s_tir.schedule.transform import tile_with_tensor_intrin
+from tvm.s_tir.tensor_intrin.arm_cpu import ARM_DOT_4x4_i8_NEON_INTRIN, ARM_DOT_4x4_i8_SDOT_INTRIN
+from tvm.s_tir.tensor_intrin.x86 import AVX512_DOT_16x4_INTRIN, VNNI_DOT_16x4_INTRIN
 
 from costlib.processor import has_instructions
 from costlib.tvm_compat import ms, nodes, tirx, wmma
@@ -41,11 +43,25 @@ _MOST_UNROLLED = 2048
 """Operations of vectors that are written out one after the other."""
 
 
+_OF_VECTORS = {
+    *(BF16, VNNI_DOT_16x4_INTRIN, AVX512_DOT_16x4_INTRIN),
+    *(ARM_DOT_4x4_i8_SDOT_INTRIN, ARM_DOT_4x4_i8_NEON_INTRIN),
+}
+"""Instructions that add to a vector of sums, in one of 32 registers."""
+
+_LARGEST_INNERMOST = 8
+"""Of the innermost tile of an axis, in sums."""
+
+_MOST_SUMS = 28
+"""Vectors of them; what is multiplied needs registers, too."""
+
+
 def rules_beside(rules: list[Any], task: Task) -> list[Any]:
     """Add rules to TVM's for products that it has none for; return the same where there are none.
 
-    These are tensor cores' of a GPU; AMX's, where it is asked for beside the processor; and
-    AVX512-BF16's.
+    These are tensor cores' of a GPU; AMX's, where it is asked for beside the processor;
+    AVX512-BF16's; and for bytes AVX-512's, in place of TVM's own, which take tiles of sums that fit
+    no registers.
     """
     target = task.target
     dtypes = {dtype for dtype, _ in task.arguments}
@@ -62,19 +78,27 @@ def rules_beside(rules: list[Any], task: Task) -> list[Any]:
         if {tiles.left, tiles.right} <= dtypes and f"+{tiles.feature}" in target.get("mattr", ())
     ]
     if "bfloat16" in dtypes and has_instructions(target, "avx512bf16"):
-        ours.append(ms.schedule_rule.MultiLevelTilingWithIntrin(BF16, **_tiling()))
+        ours.append(_of_vectors(BF16))
+    if "int8" in dtypes and has_instructions(target, "avx512bw"):
+        has_vnni = has_instructions(target, "avx512vnni")
+        ours.append(_of_vectors(VNNI_DOT_16x4_INTRIN if has_vnni else AVX512_DOT_16x4_INTRIN))
     if not ours:
         return rules
     names = [type(rule).__name__ for rule in rules]
     place = min(names.index(name) for name in names if name.startswith("MultiLevelTiling"))
-    return [*rules[:place], *ours, *rules[place:]]
+    theirs = [r for r in rules[place:] if not type(r).__name__.endswith("WithIntrin")]
+    return [*rules[:place], *ours, *theirs]
 
 
-def _tiling() -> dict[str, Any]:
+def _of_vectors(name: str) -> Any:
+    return ms.schedule_rule.MultiLevelTilingWithIntrin(name, **_tiling(_LARGEST_INNERMOST))
+
+
+def _tiling(largest: int) -> dict[str, Any]:
     return {
         "structure": _STRUCTURE,
         "tile_binds": None,
-        "max_innermost_factor": 64,
+        "max_innermost_factor": largest,
         "vector_load_lens": None,
         "reuse_read": None,
         "reuse_write": ms.schedule_rule.ReuseType(req="may", levels=[1, 2], scope="global"),
@@ -91,7 +115,7 @@ class _OnTiles(ms.schedule_rule.PyScheduleRule):  # type: ignore[misc]
     def __init__(self, name: str, zero: str) -> None:
         super().__init__()
         self.name, self.zero = name, zero
-        self.tiling = ms.schedule_rule.MultiLevelTiling(**_tiling())
+        self.tiling = ms.schedule_rule.MultiLevelTiling(**_tiling(64))
 
     def _initialize_with_tune_context(self, context: Any) -> None:
         self.tiling._initialize_with_tune_context(context)
@@ -155,6 +179,36 @@ def keep_instructions_whole(schedule: Any) -> None:
             if _is_one(loop.extent) and loop.loop_var in _reduced(realize):
                 schedule.reorder(*loops[place + 1 :], loops[place])
                 break
+
+
+def has_sums_in_memory(schedule: Any) -> bool:
+    """Whether an instruction adds to more vectors of sums than registers hold.
+
+    It loads and stores them each time, and takes several times as long.
+
+    Parameters
+    ----------
+    schedule
+        As for :func:`keep_instructions_whole`, after it.
+    """
+    return any(
+        str(realize.block.annotations[_INTRINSIC]) in _OF_VECTORS
+        and _sums_at_once(schedule, realize) > _MOST_SUMS
+        for realize in _instructions(schedule.mod["main"].body)
+    )
+
+
+def _sums_at_once(schedule: Any, realize: Any) -> int:
+    """Count what is added to in turn: all spatial loops within the innermost one that reduces."""
+    block = schedule.get_sblock(str(realize.block.name_hint), func_name="main")
+    reduced, sums = _reduced(realize), 1
+    for loop in map(schedule.get, reversed(schedule.get_loops(block))):
+        if _is_one(loop.extent):
+            continue
+        if loop.loop_var in reduced:
+            return sums
+        sums *= int(loop.extent)
+    return 1
 
 
 def instructions_wanted(schedule: Any) -> int:

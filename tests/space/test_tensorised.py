@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import ml_dtypes
@@ -18,6 +19,9 @@ from costlib.workloads.task import Task
 ROWS, DEPTH, COLUMNS = 12, 32, 48
 LANES = 16
 TRIES = 4
+
+SPILLED = re.compile(r"vmov\w+\s+%zmm\d+, -?\d*\(%rsp\)")
+"""A vector that is stored on the stack."""
 
 INSTRUCTIONS = {
     "vpdpbusd": ("uint8", "int8", "int32", 4, ["+avx512vnni"]),
@@ -116,6 +120,24 @@ def test_the_loop_around_an_instruction_is_not_vectorised() -> None:
     kinds = [int(schedule.get(loop).kind) for loop in schedule.get_loops(block)]
     assert tirx.ForKind.VECTORIZED not in kinds
     assert int(schedule.get(schedule.get_loops(block)[-1]).extent) == 1
+
+
+@pytest.mark.parametrize("name", ["vpdpbusd", "vdpbf16ps"])
+def test_sums_stay_in_registers(name: str) -> None:
+    left, right, sums, group, mattr = INSTRUCTIONS[name]
+    try:
+        hardware = Hardware.local(mcpu="x86-64-v4", mattr=mattr)
+    except TargetError as error:
+        pytest.skip(str(error))
+    task = product(left, right, sums, group, hardware.target, 256, 256, 256)
+    space = DesignSpace(task)
+    drawn = [schedule for (_, schedule), _ in zip(space.sample(4), range(32), strict=False)]
+    assert None in drawn  # It needs more of them, and is refused.
+    programs = [one for one in drawn if one and "product_o_update" in one.mod.script()]
+    built = [tvm.build(one.mod, target=task.tvm_target()) for one in programs[:8]]
+    texts = [library.inspect_source("asm") for library in built]
+    assert all(name in text for text in texts)
+    assert sum(SPILLED.search(text) is not None for text in texts) <= 1  # Of TVM's tiles, half.
 
 
 def scaled_programs(steps: int, columns: int) -> list[Any]:
