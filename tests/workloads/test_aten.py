@@ -9,7 +9,6 @@ from aten_cases import THEMES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
-from torch._export import utils
 from torch.nn import functional as F
 from torch.utils import _pytree as pytree
 
@@ -224,18 +223,3 @@ def test_what_is_not_supported_is_named(module, operators, message):
         load_network(module, example_inputs=(torch.ones(4),))
     assert set(operators) <= set(caught.value.operators)
     assert message in str(caught.value)
-
-
-def test_pytorch_looks_for_its_operators_once_a_program(monkeypatch):
-    """Fails once PyTorch does so by itself: then remove what makes it."""
-    find, found = utils._materialize_cpp_cia_ops, []
-    counted = lambda: (found.append(1), find())[1]  # noqa: E731
-    monkeypatch.setattr(utils, "_materialize_cpp_cia_ops", counted)
-    program = torch.export.export(nn.ReLU(), (torch.ones(2),))
-    found.clear()
-    program.run_decompositions()
-    assert len(found) > 2
-    found.clear()
-    for calls in (1, 2):
-        load_network(program)
-        assert len(found) == calls

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import logging
 import os
 import warnings
@@ -153,12 +152,6 @@ def _decomposed(program: Any) -> Any:
     bias and activation from being fused into them. So does attention's softmax, which would read
     the scores once more for rows that are masked entirely.
     """
-    with _operators_found_once():
-        return program.run_decompositions(_decompositions())
-
-
-def _decompositions() -> Any:
-    """Return PyTorch's rules for the operators that we have no converters for."""
     import torch
     from torch._decomp import decomposition_table
 
@@ -178,26 +171,7 @@ def _decompositions() -> Any:
         and not _writes(operator)
     }
     table.update(extra)
-    return table
-
-
-@contextlib.contextmanager
-def _operators_found_once() -> Iterator[None]:
-    """Have PyTorch look for operators once, not once for each place that they may be in.
-
-    That takes longer than the rest of decomposing a small program.
-    """
-    from torch._export import utils
-
-    found = "_materialize_cpp_cia_ops"
-    if (find := getattr(utils, found, None)) is None:
-        yield
-        return
-    setattr(utils, found, functools.cache(find))
-    try:
-        yield
-    finally:
-        setattr(utils, found, find)
+    return program.run_decompositions(table)
 
 
 def _writes(operator: Any) -> bool:
