@@ -16,17 +16,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from costlib.errors import quoted
-from costlib.space.kernels import why_not_launched
-from costlib.space.recomputed import start_where_computed
-from costlib.space.tensorised import (
+from costlib.space.around_instructions import (
     has_sums_in_memory,
     instructions_made,
     instructions_wanted,
     keep_instructions_whole,
     let_what_follows_be_vectors,
-    rules_beside,
     unroll_no_more_than_helps,
 )
+from costlib.space.kernels import why_not_launched
+from costlib.space.recomputed import start_where_computed
+from costlib.space.tensorised import rules_beside
 from costlib.tvm_compat import ms, tvm
 from costlib.tvm_compat.api import trace_from_json, trace_to_json
 from costlib.tvm_compat.quiet import stderr_silenced
