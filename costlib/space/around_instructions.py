@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tvm.s_tir.tensor_intrin.arm_cpu import ARM_DOT_4x4_i8_NEON_INTRIN, ARM_DOT_4x4_i8_SDOT_INTRIN
-from tvm.s_tir.tensor_intrin.x86 import AVX512_DOT_16x4_INTRIN, VNNI_DOT_16x4_INTRIN
-
 from costlib.space.tensorised import INTRINSIC
 from costlib.tvm_compat import nodes, tirx
-from costlib.tvm_compat.intrinsics import BF16
+from costlib.tvm_compat.intrinsics import ARM_NEON, ARM_SDOT, AVX512, BF16, VNNI
 
 _MAKES_BLOCKS = "Blockize"
 """The step without which there is none."""
@@ -26,10 +23,7 @@ _UNROLLED = "pragma_auto_unroll_max_step"
 _MOST_UNROLLED = 2048
 """Operations of vectors that are written out one after the other."""
 
-_OF_VECTORS = {
-    *(BF16, VNNI_DOT_16x4_INTRIN, AVX512_DOT_16x4_INTRIN),
-    *(ARM_DOT_4x4_i8_SDOT_INTRIN, ARM_DOT_4x4_i8_NEON_INTRIN),
-}
+_OF_VECTORS = {BF16, VNNI, AVX512, ARM_SDOT, ARM_NEON}
 """Instructions that add to a vector of sums, in one of 32 registers."""
 
 _MOST_SUMS = 28

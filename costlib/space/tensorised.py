@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tvm.s_tir.schedule.transform import tile_with_tensor_intrin
-from tvm.s_tir.tensor_intrin.x86 import AVX512_DOT_16x4_INTRIN, VNNI_DOT_16x4_INTRIN
-
 from costlib.processor import has_instructions
-from costlib.tvm_compat import ms, wmma
+from costlib.tvm_compat import ms, tvm, wmma
 from costlib.tvm_compat.api import derived_object
-from costlib.tvm_compat.intrinsics import BF16
+from costlib.tvm_compat.intrinsics import AVX512, BF16, VNNI
 from costlib.tvm_compat.tiles import TILES
 from costlib.workloads.half_precision import TF32, has_tf32
 from costlib.workloads.task import Task
@@ -32,6 +29,8 @@ _STRUCTURE = "SSRSRS"
 
 _LARGEST_INNERMOST = 8
 """Of the innermost tile of an axis, in sums."""
+
+_tile = tvm.s_tir.schedule.transform.tile_with_tensor_intrin
 
 
 def rules_beside(rules: list[Any], task: Task) -> list[Any]:
@@ -59,7 +58,7 @@ def rules_beside(rules: list[Any], task: Task) -> list[Any]:
         ours.append(_of_vectors(BF16))
     if "int8" in dtypes and has_instructions(target, "avx512bw"):
         has_vnni = has_instructions(target, "avx512vnni")
-        ours.append(_of_vectors(VNNI_DOT_16x4_INTRIN if has_vnni else AVX512_DOT_16x4_INTRIN))
+        ours.append(_of_vectors(VNNI if has_vnni else AVX512))
     if not ours:
         return rules
     names = [type(rule).__name__ for rule in rules]
@@ -102,7 +101,7 @@ class _OnTiles(ms.schedule_rule.PyScheduleRule):  # type: ignore[misc]
         """Return the sketches of a block; the schedule as it is if the intrinsic does not fit."""
         tried = schedule.copy()
         try:
-            loop = tile_with_tensor_intrin(tried, block, self.name)
+            loop = _tile(tried, block, self.name)
             if loop is None:
                 return [schedule]
             tried.decompose_reduction(block, tried.get_loops(block)[0])
@@ -110,7 +109,7 @@ class _OnTiles(ms.schedule_rule.PyScheduleRule):  # type: ignore[misc]
         except Exception:  # Of several kinds: whatever it is, the intrinsic does not fit.
             return [schedule]
         tiled = schedule.copy()
-        whole = tiled.blockize(tile_with_tensor_intrin(tiled, block, self.name))
+        whole = tiled.blockize(_tile(tiled, block, self.name))
         tiled.annotate(whole, INTRINSIC, self.name)
         tiled.annotate(whole, _INTRINSIC_BEFORE, self.zero)
         tiled.annotate(block, _TILED, _STRUCTURE)  # Other rules leave such a block alone.

@@ -16,6 +16,12 @@ from tvm.s_tir import TensorIntrin
 from tvm.s_tir.tensor_intrin import x86
 from tvm.script import tirx as T
 
+VNNI: str = x86.VNNI_DOT_16x4_INTRIN
+AVX512: str = x86.AVX512_DOT_16x4_INTRIN
+ARM_SDOT = "dot_4x4_i8i8s32_sdot"
+ARM_NEON = "dot_4x4_i8i8s32_neon"
+"""TVM's for ARM64; the module that has the names parses all of them, which takes a second."""
+
 BF16 = "dot_16x2_bf16"
 """A product of bfloat16, summed in float32: AVX512-BF16."""
 
@@ -117,6 +123,6 @@ def _bf16(
 def register() -> None:
     """Register them, in place of TVM's where it has them."""
     meaning: Any = x86.dot_product_16x4_u8i8i32_desc
-    TensorIntrin.register(x86.VNNI_DOT_16x4_INTRIN, meaning, _vnni, override=True)
-    TensorIntrin.register(x86.AVX512_DOT_16x4_INTRIN, meaning, _avx512, override=True)
+    TensorIntrin.register(VNNI, meaning, _vnni, override=True)
+    TensorIntrin.register(AVX512, meaning, _avx512, override=True)
     TensorIntrin.register(BF16, _bf16_meaning, _bf16, override=True)

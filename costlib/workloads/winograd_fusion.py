@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tvm.s_tir.schedule import ScheduleError
-
 from costlib.tvm_compat import nodes, tirx, tvm
 from costlib.tvm_compat.rewriting import BLOCK, Rewriter
 from costlib.workloads.winograd_kernels import OUTPUT, root, whole
@@ -38,7 +36,7 @@ def _joined(function: Any) -> Any:
     try:
         for between in blocks[1:-1]:
             schedule.compute_inline(between)
-    except ScheduleError:
+    except tvm.s_tir.ScheduleError:
         return function
     first, last = schedule.mod["main"].body.block.body.seq
     after = _block(last)

@@ -125,6 +125,24 @@ print(before, name in sys.modules)
     assert run(code) == "False True"
 
 
+def test_a_search_imports_no_intrinsics_of_another_processor() -> None:
+    code = (
+        "import sys, costlib.search.config; "
+        "print([m for m in sys.modules if 'tensor_intrin.' in m])"
+    )
+    assert run(code) == "['tvm.s_tir.tensor_intrin.x86']"
+
+
+def test_names_of_arm_are_those_of_tvm() -> None:
+    code = (
+        "from costlib.tvm_compat import intrinsics as ours, load_intrinsics; "
+        "load_intrinsics('arm_cpu'); from tvm.s_tir.tensor_intrin import arm_cpu as a; "
+        "print((a.ARM_DOT_4x4_i8_SDOT_INTRIN, a.ARM_DOT_4x4_i8_NEON_INTRIN) "
+        "== (ours.ARM_SDOT, ours.ARM_NEON))"
+    )
+    assert run(code) == "True"
+
+
 def test_all_cores_are_used_unless_the_user_says_otherwise() -> None:
     code = "import os, costlib.tvm_compat; print(os.environ['TVM_NUM_THREADS'])"
     assert run(code, TVM_NUM_THREADS="1") == "1"
