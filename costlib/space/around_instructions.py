@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from costlib.space.tensorised import INTRINSIC
 from costlib.tvm_compat import nodes, tirx
-from costlib.tvm_compat.intrinsics import ARM_NEON, ARM_SDOT, AVX512, BF16, VNNI
+from costlib.tvm_compat.intrinsics import ARM_NEON, ARM_SDOT, ARM_USDOT, AVX512, BF16, VNNI
 
 _MAKES_BLOCKS = "Blockize"
 """The step without which there is none."""
@@ -23,7 +23,7 @@ _UNROLLED = "pragma_auto_unroll_max_step"
 _MOST_UNROLLED = 2048
 """Operations of vectors that are written out one after the other."""
 
-_OF_VECTORS = {BF16, VNNI, AVX512, ARM_SDOT, ARM_NEON}
+_OF_VECTORS = {BF16, VNNI, AVX512, ARM_SDOT, ARM_NEON, ARM_USDOT}
 """Instructions that add to a vector of sums, in one of 32 registers."""
 
 _MOST_SUMS = 28

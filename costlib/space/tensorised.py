@@ -12,7 +12,7 @@ from typing import Any
 from costlib.processor import has_instructions
 from costlib.tvm_compat import ms, tvm, wmma
 from costlib.tvm_compat.api import derived_object
-from costlib.tvm_compat.intrinsics import AVX512, BF16, VNNI
+from costlib.tvm_compat.intrinsics import ARM_USDOT, AVX512, BF16, VNNI
 from costlib.tvm_compat.tiles import TILES
 from costlib.workloads.half_precision import TF32, has_tf32
 from costlib.workloads.task import Task
@@ -37,8 +37,8 @@ def rules_beside(rules: list[Any], task: Task) -> list[Any]:
     """Add rules to TVM's for products that it has none for; return the same where there are none.
 
     These are tensor cores' of a GPU; AMX's, where it is asked for beside the processor;
-    AVX512-BF16's; and for bytes AVX-512's, in place of TVM's own, which take tiles of sums that fit
-    no registers.
+    AVX512-BF16's; ARM's for unsigned bytes; and for bytes AVX-512's, in place of TVM's own, which
+    take tiles of sums that fit no registers.
     """
     target = task.target
     dtypes = {dtype for dtype, _ in task.arguments}
@@ -59,6 +59,8 @@ def rules_beside(rules: list[Any], task: Task) -> list[Any]:
     if "int8" in dtypes and has_instructions(target, "avx512bw"):
         has_vnni = has_instructions(target, "avx512vnni")
         ours.append(_of_vectors(VNNI if has_vnni else AVX512))
+    if "uint8" in dtypes and has_instructions(target, "i8mm"):
+        ours.append(_of_vectors(ARM_USDOT))
     if not ours:
         return rules
     names = [type(rule).__name__ for rule in rules]

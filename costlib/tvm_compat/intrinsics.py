@@ -1,8 +1,8 @@
-"""Tensor intrinsics of x86 processors that TVM lacks, or has wrong.
+"""Tensor intrinsics of processors that TVM lacks, or has wrong.
 
-Each computes 16 sums, of a few products each, from weights that lie in memory as it wants them.
-TVM's own for 8 bits do not fit LLVM 22, whose VNNI takes bytes where it took words, or saturate
-sums of two products, which these do not.
+Each computes a vector of sums, of a few products each, from weights that lie in memory as it wants
+them. TVM's own for 8 bits on x86 do not fit LLVM 22, whose VNNI takes bytes where it took words, or
+saturate sums of two products, which these do not.
 """
 
 # mypy: ignore-errors
@@ -21,6 +21,9 @@ AVX512: str = x86.AVX512_DOT_16x4_INTRIN
 ARM_SDOT = "dot_4x4_i8i8s32_sdot"
 ARM_NEON = "dot_4x4_i8i8s32_neon"
 """TVM's for ARM64; the module that has the names parses all of them, which takes a second."""
+
+ARM_USDOT = "dot_4x4_u8i8i32_usdot"
+"""A product of unsigned bytes by signed ones: I8MM."""
 
 BF16 = "dot_16x2_bf16"
 """A product of bfloat16, summed in float32: AVX512-BF16."""
@@ -119,6 +122,41 @@ def _bf16(
             )
 
 
+@T.prim_func(s_tir=True)
+def _usdot_meaning(
+    A: T.Buffer((4,), "uint8", offset_factor=1),
+    B: T.Buffer((4, 4), "int8", offset_factor=1),
+    C: T.Buffer((4,), "int32", offset_factor=1),
+) -> None:
+    with T.sblock("root"):
+        T.reads(C[0:4], A[0:4], B[0:4, 0:4])
+        T.writes(C[0:4])
+        for i in T.serial(0, 4):
+            for k in T.serial(0, 4):
+                with T.sblock("update"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    C[vi] = C[vi] + T.cast(A[vk], "int32") * T.cast(B[vi, vk], "int32")
+
+
+@T.prim_func(s_tir=True)
+def _usdot(
+    A: T.Buffer((4,), "uint8", offset_factor=1),
+    B: T.Buffer((4, 4), "int8", offset_factor=1),
+    C: T.Buffer((4,), "int32", offset_factor=1),
+) -> None:
+    with T.sblock("root"):
+        T.reads(C[0:4], A[0:4], B[0:4, 0:4])
+        T.writes(C[0:4])
+        A_word = T.reinterpret(A.vload([0], "uint8x4"), dtype="int32")
+        C[T.ramp(T.int32(0), 1, 4)] = T.call_llvm_pure_intrin(
+            T.llvm_lookup_intrinsic_id("llvm.aarch64.neon.usdot.v4i32.v16i8"),
+            C.vload([0], dtype="int32x4"),
+            T.reinterpret(T.broadcast(A_word, 4), dtype="uint8x16"),
+            B.vload([0, 0], dtype="int8x16"),
+            dtype="int32x4",
+        )
+
+
 @functools.cache
 def register() -> None:
     """Register them, in place of TVM's where it has them."""
@@ -126,3 +164,4 @@ def register() -> None:
     TensorIntrin.register(VNNI, meaning, _vnni, override=True)
     TensorIntrin.register(AVX512, meaning, _avx512, override=True)
     TensorIntrin.register(BF16, _bf16_meaning, _bf16, override=True)
+    TensorIntrin.register(ARM_USDOT, _usdot_meaning, _usdot, override=True)

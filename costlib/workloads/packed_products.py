@@ -5,8 +5,8 @@ An AVX-512 instruction adds a few products to each of 16 sums: 4 of bytes, or 2 
 with these axes, so that the schedule rule for the instruction recognises it. What does not divide
 is filled up with zeros.
 
-NEON's have 4 sums, and bytes that are both signed: unsigned activations are moved by 128, and the
-sums by 128 times that of the weights, which is exact.
+NEON's have 4 sums, and bytes that are both signed: without I8MM, unsigned activations are moved by
+128, and the sums by 128 times that of the weights, which is exact.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ _INSTRUCTIONS = (
     _Instruction("uint8", "int8", "int32", 4, 16, "avx512bw"),
     _Instruction("bfloat16", "bfloat16", "float32", 2, 16, "avx512bf16"),
     _Instruction("int8", "int8", "int32", 4, 4, "neon"),
+    _Instruction("uint8", "int8", "int32", 4, 4, "i8mm"),
 )
 
 
@@ -107,8 +108,7 @@ class _Rewriter(Looking):
         if shape is None or not (is_matmul or is_call(call, "relax.nn.conv2d")):
             return call
         data, weight = call.args
-        dtypes = static_type(data)[1], static_type(weight)[1], dtype
-        found = self._instruction(*dtypes)
+        found = self._instruction(data, static_type(weight)[1], dtype)
         if found is None or not isinstance(weight, tvm.ir.GenericConst):
             return call
         array = np.asarray(weight.value.numpy())
@@ -118,9 +118,12 @@ class _Rewriter(Looking):
             return self._product(_product(shape, found), data, array, shape, found)
         return self._convolution(call, array, shape, found)
 
-    def _instruction(self, left: str, right: str, sums: str) -> _Instruction | None:
-        """Find one for these dtypes; or for signed activations, if they are unsigned."""
-        wanted = [(left, right, sums), ("int8" if left == "uint8" else left, right, sums)]
+    def _instruction(self, data: Any, right: str, sums: str) -> _Instruction | None:
+        """Find one for these dtypes; unsigned activations may be made the signed ones they were."""
+        lefts = [static_type(data)[1]]
+        if lefts == ["uint8"]:
+            lefts.insert(1 if self._before_moved(data) is None else 0, "int8")
+        wanted = [(left, right, sums) for left in lefts]
         return next((one for types in wanted for one in self.usable if one[:3] == types), None)
 
     def _convolution(
@@ -167,16 +170,23 @@ class _Rewriter(Looking):
 
     def _signed(self, data: Any) -> Any:
         """Return unsigned bytes less 128."""
-        moved = self.bound(data, "relax.astype")
-        added = None if moved is None else self.bound(moved.args[0], "relax.add")
-        wide = None if added is None else self.bound(added.args[0], "relax.astype")
-        if added is not None and wide is not None and static_type(wide.args[0])[1] == "int8":
-            number = added.args[1]
-            if isinstance(number, tvm.ir.GenericConst) and number.value.numpy() == _SHIFT:
-                return wide.args[0]
+        before = self._before_moved(data)
+        if before is not None:
+            return before
         wide = self.builder_.emit(relax.op.astype(data, "int32"))
         less = self.builder_.emit(relax.op.subtract(wide, relax.const(_SHIFT, "int32")))
         return self.builder_.emit(relax.op.astype(less, "int8"))
+
+    def _before_moved(self, data: Any) -> Any | None:
+        """Return the signed bytes that unsigned ones are, plus 128; ``None`` if they are not."""
+        moved = self.bound(data, "relax.astype")
+        added = None if moved is None else self.bound(moved.args[0], "relax.add")
+        wide = None if added is None else self.bound(added.args[0], "relax.astype")
+        if added is None or wide is None or static_type(wide.args[0])[1] != "int8":
+            return None
+        number = added.args[1]
+        is_shift = isinstance(number, tvm.ir.GenericConst) and number.value.numpy() == _SHIFT
+        return wide.args[0] if is_shift else None
 
     def _called(
         self, compute: Callable[..., Any], data: Any, weight: np.ndarray, shape: tuple[int, ...]

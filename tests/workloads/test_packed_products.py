@@ -67,10 +67,17 @@ NETWORKS = {
 
 
 @needs_emulator
-@pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("what", NETWORKS)
 @pytest.mark.parametrize(
-    ("spec", "instruction"), [("aarch64+dotprod", "\tsdot"), ("aarch64", "\tsmull")]
+    ("spec", "dtype", "instruction"),
+    [
+        ("aarch64+dotprod", "uint8", "\tsdot"),
+        ("aarch64+dotprod", "int8", "\tsdot"),
+        ("aarch64", "uint8", "\tsmull"),
+        ("aarch64", "int8", "\tsmull"),
+        ("aarch64+dotprod+i8mm", "uint8", "\tusdot"),
+        ("aarch64+dotprod+i8mm", "int8", "sdot"),
+    ],
 )
 def test_sums_on_arm_are_exact(
     what: str, dtype: str, spec: str, instruction: str, tmp_path: Path
