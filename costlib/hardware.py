@@ -38,6 +38,9 @@ _CUDA_ARCH = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")
 _AARCH64_FEATURES = ("dotprod", "fullfp16", "i8mm", "bf16", "sve", "sve2")
 """What an ARM64 processor may have beside NEON, as LLVM calls it."""
 
+_WIDE_SVE = {"sve256": 256, "sve512": 512}
+"""SVE whose registers are known to have as many bits, which LLVM then uses for fixed vectors."""
+
 _CORES_OF_A_BOARD = 4
 _SIMULATED = "simulated "
 
@@ -170,7 +173,9 @@ class Hardware(FrozenStrict):
         Parameters
         ----------
         features
-            What it has beside NEON: ``"dotprod"``, ``"sve"``, ... as LLVM calls them.
+            What it has beside NEON: ``"dotprod"``, ``"sve"``, ... as LLVM calls them; with
+            ``"sve256"`` or ``"sve512"``, SVE of at least as many bits, vectors are SVE's. Programs
+            compute something else where there are fewer.
         mcpu
             The processor by LLVM's name, such as ``"cortex-a76"``, which has features of its own.
         num_cores
@@ -182,10 +187,14 @@ class Hardware(FrozenStrict):
             There is no such feature or processor.
         """
         has = set(features)
-        if unknown := sorted(has - {*_AARCH64_FEATURES}):
+        known = (*_AARCH64_FEATURES, *_WIDE_SVE)
+        if unknown := sorted(has.difference(known)):
             raise TargetError(
-                f"aarch64 has no feature '{unknown[0]}'; it may have {', '.join(_AARCH64_FEATURES)}"
+                f"aarch64 has no feature '{unknown[0]}'; it may have {', '.join(known)}"
             )
+        bits = max((_WIDE_SVE.get(name, 128) for name in has), default=128)
+        if bits > 128:
+            has.add("sve")
         num_cores = _CORES_OF_A_BOARD if num_cores is None else num_cores
         if num_cores < 1:
             raise TargetError(f"num_cores is {num_cores}; it must be at least 1")
@@ -194,10 +203,14 @@ class Hardware(FrozenStrict):
         if mcpu is not None:
             target["mcpu"] = mcpu
         if has or mcpu is None:
-            known = ("neon", *(name for name in _AARCH64_FEATURES if name in has))
-            target["mattr"] = [f"+{name}" for name in known]
+            named = ("neon", *(name for name in _AARCH64_FEATURES if name in has))
+            target["mattr"] = [f"+{name}" for name in named]
+        if bits > 128:
+            target["cl-opt"] = [f"-aarch64-sve-vector-bits-min:uint={bits}"]
         make_target(target)
-        return cls(kind="cpu", model="aarch64", num_cores=num_cores, target=target, vector_bits=128)
+        return cls(
+            kind="cpu", model="aarch64", num_cores=num_cores, target=target, vector_bits=bits
+        )
 
     @classmethod
     def cuda(

@@ -144,6 +144,14 @@ def test_arm_processors_need_not_be_here(spec: str, name: str, features: list[st
     assert find_hardware(spec, num_cores=2).hardware_id != name
 
 
+def test_sve_of_a_known_width_is_another_hardware() -> None:
+    wide, unknown = find_hardware("aarch64+sve256"), find_hardware("aarch64+sve")
+    assert (wide.vector_bits, unknown.vector_bits) == (256, 128)
+    assert wide.target["mattr"] == unknown.target["mattr"] == ["+neon", "+sve"]
+    assert wide.hardware_id != unknown.hardware_id
+    assert find_hardware("aarch64+sve512+sve+sve256").vector_bits == 512
+
+
 def test_an_arm_machine_is_what_it_is_described_as(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware_module.platform, "machine", lambda: "aarch64")
     monkeypatch.setattr(hardware_module, "best_mcpu", lambda: "cortex-a76")
@@ -176,6 +184,7 @@ def test_a_simulated_device_is_another_hardware_of_the_same_family(spec: str) ->
     [
         "aarch64+",
         "aarch64+avx",
+        "aarch64+sve128",
         "aarch64:sve",
         "arm",
         "",

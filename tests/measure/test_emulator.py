@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +20,7 @@ from costlib.tuning.library import NetworkLibrary
 from costlib.tvm_compat import ms, tvm
 from costlib.tvm_compat.api import commit_program
 from costlib.tvm_compat.straight_line import Call, Line
-from costlib.workloads import load_network, prepare_network
+from costlib.workloads import extract_tasks, load_network, prepare_network
 from costlib.workloads.extraction import tasks_of
 
 SEVERAL = """
@@ -56,7 +57,13 @@ def with_programs(source: str, board: Hardware) -> Any:
 @needs_emulator
 @pytest.mark.parametrize(
     ("spec", "is_tuned"),
-    [("aarch64", False), ("aarch64", True), ("aarch64+dotprod", True), ("aarch64+sve", True)],
+    [
+        ("aarch64", False),
+        ("aarch64", True),
+        ("aarch64+dotprod", True),
+        ("aarch64+sve", True),
+        ("aarch64+sve256", True),
+    ],
 )
 def test_a_network_with_constants(spec: str, is_tuned: bool, tmp_path: Path) -> None:
     source, board = "dense 24 40 32 bias=1 relu=1", find_hardware(spec)
@@ -120,6 +127,16 @@ def test_products_of_bytes_use_the_processors_instruction(
     (found,) = emulated(module, board, tmp_path, database)([a, b])
     expected = np.einsum("iok,jolk->ijl", a.reshape(16, 8, 4).astype("int64"), b.astype("int64"))
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("spec", "registers"), [("aarch64+sve", r"fmla\tv\d"), ("aarch64+sve256", r"f(mla|mad)\tz\d")]
+)
+def test_vectors_are_as_wide_as_sve_is_known_to_be(spec: str, registers: str) -> None:
+    (task,) = extract_tasks("dense 64 64 64", find_hardware(spec))
+    schedule = next(s for _, s in DesignSpace(task).sample(0) if s is not None)
+    code = tvm.build(schedule.mod, target=task.tvm_target()).inspect_source("asm")
+    assert re.search(registers, code)
 
 
 @needs_emulator
