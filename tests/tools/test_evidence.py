@@ -25,7 +25,7 @@ from tools.evidence.steps import PEER, STEPS, Shown, Step, ordered
 from tools.evidence.work import Work
 
 DEMANDED = {
-    *("networks", "heavy", "long", "ansor", "engines", "precision", "shapes", "surrogate"),
+    *("networks", "heavy", "long", "peers", "engines", "precision", "shapes", "surrogate"),
     *("ablation", "transfer", "leaderboard", "model_speed", "measure", "cache_state", "data"),
     *("scale", "soak", "coverage", "fuzz"),
 }
@@ -56,9 +56,7 @@ def test_the_cheapest_comes_first_and_none_before_what_it_builds_on() -> None:
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
 def test_a_step_calls_a_module_with_options_that_it_has(step: Step) -> None:
     spec = find_spec(step.module)
-    if spec is None or spec.origin is None:
-        assert step.name == "ansor"
-        return
+    assert spec is not None and spec.origin is not None
     file = Path(spec.origin)
     text = (file.with_name("__main__.py") if file.name == "__init__.py" else file).read_text()
     for arguments in (step.full, step.quick):
@@ -79,9 +77,9 @@ def test_what_cannot_run_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     waiting = Step("x", "a", "", None, after=("y",))
     assert waiting.hindrance(("y", "z")) == "builds on y"
     assert waiting.hindrance(("z",)) is None
-    (ansor,) = (step for step in STEPS if step.name == "ansor")
+    (peers,) = (step for step in STEPS if step.name == "peers")
     monkeypatch.delenv(PEER, raising=False)
-    assert PEER in str(ansor.hindrance(()))
+    assert PEER in str(peers.hindrance(()))
 
 
 def test_a_complete_step_is_known_by_its_command(work: Work) -> None:

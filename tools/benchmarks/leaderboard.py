@@ -5,7 +5,7 @@
 Every model is trained on the training tasks of a dataset, as measured on the hardware that it is
 judged on ("all hardware": on the others, too), with several seeds, and judged on the dataset's
 held-out networks. What is there already for a model and seed is not computed again; a dataset
-that has grown starts the table anew. The peers (:mod:`tools.benchmarks.peers`) need
+that has grown starts the table anew. The rankers (:mod:`tools.benchmarks.rankers`) need
 ``pip install -e '.[bench]'``.
 """
 
@@ -28,7 +28,7 @@ from costlib.models.gbdt import GbdtModel, ScheduleGbdtModel
 from costlib.training.batches import TrainingData, assemble
 from costlib.training.metrics import top_k
 from costlib.training.protocol import evaluate_protocol, most_measured_hardware, network_weights
-from tools.benchmarks.peers import RandomRanker, Ranker, StockXgb, TensetGbdt, TensetMlp, Tlp
+from tools.benchmarks.rankers import RandomRanker, Ranker, StockXgb, TensetGbdt, TensetMlp, Tlp
 from tools.evidence.files import ZOO, read_result, write_result
 from tools.evidence.protocol import CONFIDENCE
 

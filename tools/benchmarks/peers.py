@@ -1,266 +1,231 @@
-"""What the literature ranks programs with, for the leaderboard: settings and shapes as published.
+"""costlib's search against Ansor and Bayesian Code Diffusion themselves, on the held-out networks.
 
-They get the same features and labels as costlib's own models. What they need beyond costlib's
-requirements: ``pip install -e '.[bench]'``.
+    python -m tools.benchmarks.peers heavy --ansor PYTHON    # the two heaviest tasks of each
+    python -m tools.benchmarks.peers long --ansor PYTHON     # the heaviest, 1,000 trials for Ansor
+    python -m tools.benchmarks.peers networks --ansor PYTHON --diffusion PYTHON
+
+``PYTHON`` is an interpreter with a TVM that still has ``auto_scheduler`` (0.15, say): Ansor's, or
+that of the authors of Bayesian Code Diffusion, who publish theirs. A variable of the environment
+in front is part of it: ``"PYTHONPATH=.../python /usr/bin/python3"``. All sides tune the same
+tensor expressions for the same processor, with the same repeats, and take turns
+(:mod:`tools.benchmarks.race`). Cases are kept in ``tools/results/raw/peers`` as those of
+:mod:`tools.benchmarks.search` are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Protocol
+import argparse
+import json
+import os
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-import numpy as np
+from costlib.errors import EnvironmentMismatchError
+from costlib.hardware import Hardware
+from costlib.hub.bundle import Bundle
+from costlib.measure.measurer import Measurer
+from costlib.search.config import SearchConfig
+from costlib.workloads.task import Task
+from tools.benchmarks.cases import Case, run_cases
+from tools.benchmarks.held_out import NETWORKS, heaviest, tunable
+from tools.benchmarks.race import Arm, Turns
+from tools.benchmarks.sides import ours
+from tools.benchmarks.te_of_task import tensor_expressions
+from tools.evidence.protocol import HEAVY_TRIALS, LONG_TRIALS, NETWORK_TRIALS, STOCK_BATCH
+from tools.evidence.stores import PEERS
 
-from costlib.arrays import Float32s, Floats
-from costlib.features.batch import FeatureBatch
-from costlib.models.base import View
-from costlib.models.baselines.ranking_loss import lambda_rank
+_PROCESS = Path(__file__).with_name("peer_process.py")
+_SCHEDULER: dict[str, dict[str, Any]] = {"ansor": {}, "diffusion": {"group_type": "sketch"}}
+"""What the task scheduler of each is told."""
 
-Groups = np.ndarray[Any, np.dtype[np.int64]]
-
-_EPOCHS = 50
-_BATCH = 512
-_LEARNING_RATE = 7e-4
-_WEIGHT_DECAY = 1e-6
-"""Of TenSet's MLP and of TLP alike (their published training scripts)."""
-
-_TLP_LENGTH = 25
-"""Steps of a schedule that TLP looks at."""
-
-
-class Ranker(Protocol):
-    """What the leaderboard needs of a model; costlib's own have it, too."""
-
-    view: ClassVar[View]
-
-    def fit(self, batch: FeatureBatch, labels: Floats, groups: Groups, *, seed: int = 0) -> None:
-        """Train from scratch; see :meth:`costlib.models.base.CostModel.fit`."""
-
-    def predict(self, batch: FeatureBatch) -> Floats:
-        """Score programs; float64 `n`."""
+Pythons = Mapping[str, str]
 
 
-class RandomRanker:
-    """Floats at random."""
+def main() -> None:
+    """Race the cases of a part that are missing."""
+    parts: dict[str, Callable[..., Iterator[Case]]] = {
+        "heavy": partial(_single, "heavy", 2, HEAVY_TRIALS),
+        "long": partial(_single, "long", 1, LONG_TRIALS),
+        "networks": _whole,
+    }
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("part", choices=parts)
+    for name in _SCHEDULER:
+        known = os.environ.get(f"COSTLIB_{name.upper()}")
+        words = f"an interpreter that has it; otherwise COSTLIB_{name.upper()} names one"
+        parser.add_argument(f"--{name}", metavar="PYTHON", default=known, help=words)
+    parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--only", nargs="+", choices=NETWORKS, default=NETWORKS)
+    parser.add_argument("--seeds", type=int, nargs="+", default=(0,))
+    parser.add_argument("--bundle", default="cpu-gbdt")
+    given = parser.parse_args()
+    pythons = {name: vars(given)[name] for name in _SCHEDULER if vars(given)[name]}
+    if not pythons:
+        parser.error("whom against? give --ansor, --diffusion or both")
+    for python in pythons.values():
+        try:
+            Peer(python).close()
+        except EnvironmentMismatchError as error:
+            parser.exit(1, f"{error}\n")
+    cases = partial(parts[given.part], pythons=pythons, only=given.only, seeds=given.seeds)
+    run_cases(PEERS, cases, given.bundle, given.minutes)
 
-    view: ClassVar[View] = "statements"
 
-    def fit(self, batch: FeatureBatch, labels: Floats, groups: Groups, *, seed: int = 0) -> None:
-        """Learn nothing."""
-        self._rng = np.random.default_rng(seed)
+def _single(
+    kind: str,
+    count: int,
+    trials: int,
+    hardware: Hardware,
+    *,
+    pythons: Pythons,
+    only: Sequence[str],
+    seeds: Sequence[int],
+) -> Iterator[Case]:
+    tasks = {network: heaviest(network, hardware, count) for network in only}
+    for seed in seeds:
+        for network in only:
+            for rank, task in enumerate(tasks[network]):
+                arms = partial(_arms, [task], trials, HEAVY_TRIALS, seed, pythons)
+                yield Case(kind, f"{network}-{rank}", seed, [task], arms)
 
-    def predict(self, batch: FeatureBatch) -> Floats:
-        """Draw float64 `n`."""
-        return self._rng.random(len(batch))
+
+def _whole(
+    hardware: Hardware, *, pythons: Pythons, only: Sequence[str], seeds: Sequence[int]
+) -> Iterator[Case]:
+    for network in only:
+        tasks = tunable(network, hardware)
+        trials = NETWORK_TRIALS * len(tasks)
+        for seed in seeds:
+            arms = partial(_arms, tasks, trials, trials, seed, pythons)
+            yield Case("network", network, seed, tasks, arms)
 
 
-class StockXgb:
-    """MetaSchedule's ``XGBModel`` itself, trained at once on all records.
+def _arms(
+    tasks: Sequence[Task],
+    their_trials: int,
+    our_trials: int,
+    seed: int,
+    pythons: Pythons,
+    measurer: Measurer,
+    bundle: Bundle,
+) -> list[Arm]:
+    return [
+        *(
+            peer(name, python, tasks, their_trials, seed, measurer)
+            for name, python in pythons.items()
+        ),
+        ours("costlib", tasks, our_trials, seed, measurer, bundle, SearchConfig()),
+    ]
 
-    It has no random choice, so all seeds give the same.
+
+class Peer:
+    """A process that searches elsewhere.
+
+    Parameters
+    ----------
+    python
+        The command that starts an interpreter, variables of the environment in front.
+
+    Attributes
+    ----------
+    version
+        Of its TVM.
+
+    Raises
+    ------
+    EnvironmentMismatchError
+        It does not start, or has no ``auto_scheduler``.
     """
 
-    view: ClassVar[View] = "statements"
-
-    def fit(self, batch: FeatureBatch, labels: Floats, groups: Groups, *, seed: int = 0) -> None:
-        """Train with its stock settings; its early stopping watches the training error."""
-        from costlib.tvm_compat import ms
-
-        self._model = ms.cost_model.XGBModel()._inst
-        self._model._train(_programs(batch), labels.astype("float32"))
-
-    def predict(self, batch: FeatureBatch) -> Floats:
-        """Score programs; float64 `n`."""
-        return np.asarray(self._model._predict(_programs(batch)), "float64")
-
-
-class TensetGbdt:
-    """TenSet's XGBoost (``xgb_model.py`` of the TenSet repository): sum over statements."""
-
-    view: ClassVar[View] = "statements"
-
-    def fit(self, batch: FeatureBatch, labels: Floats, groups: Groups, *, seed: int = 0) -> None:
-        """Train with the published settings, stopping early on a tenth of the programs."""
-        import xgboost
-
-        held = np.random.default_rng(seed).random(len(batch)) < 0.1
-        owners = np.repeat(np.arange(len(batch)), np.diff(batch.offsets))
-        judged = held[owners]
-        targets = labels[owners]
-
-        def gradients(scores: Floats, _: Any) -> tuple[Floats, Floats]:
-            sums = np.bincount(owners[~judged], scores, len(batch))
-            weights = targets[~judged]
-            return (sums[owners[~judged]] - weights) * weights, weights
-
-        def error(scores: Floats, _: Any) -> tuple[str, float]:
-            sums = np.bincount(owners[judged], scores, len(batch))
-            return "p-rmse", float(np.sqrt(np.mean((sums - labels)[held] ** 2)))
-
-        self._booster = xgboost.train(
-            {
-                "max_depth": 6,
-                "gamma": 0.003,
-                "min_child_weight": 2,
-                "eta": 0.2,
-                "seed": seed,
-                "disable_default_eval_metric": 1,
-                "base_score": 0.0,
-            },
-            xgboost.DMatrix(batch.stores[~judged], targets[~judged]),
-            num_boost_round=300,
-            obj=gradients,
-            evals=[(xgboost.DMatrix(batch.stores[judged], targets[judged]), "judged")],
-            custom_metric=error,
-            early_stopping_rounds=50,
-            verbose_eval=False,
+    def __init__(self, python: str) -> None:
+        command = ["env", *shlex.split(python), str(_PROCESS)]
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
         )
+        try:
+            self.version = str(self.read()["version"])
+        except EnvironmentMismatchError:
+            raise EnvironmentMismatchError(
+                f"'{python}' has no TVM with auto_scheduler: `{python} -c 'import "
+                "tvm.auto_scheduler'` says why"
+            ) from None
 
-    def predict(self, batch: FeatureBatch) -> Floats:
-        """Score programs; float64 `n`."""
-        import xgboost
+    def write(self, message: Any) -> None:
+        """Send a message."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(message) + "\n")
+        self._process.stdin.flush()
 
-        scores = self._booster.predict(xgboost.DMatrix(batch.stores))
-        return np.add.reduceat(scores.astype("float64"), batch.offsets[:-1])
+    def read(self) -> dict[str, Any]:
+        """Return the next message.
 
+        Raises
+        ------
+        EnvironmentMismatchError
+            The process has ended.
+        """
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise EnvironmentMismatchError(f"the peer ended with {self._process.wait()}")
+        message: dict[str, Any] = json.loads(line)
+        return message
 
-class _Torch:
-    """Trained by LambdaRank in batches of programs of any tasks, as TenSet and TLP do it."""
+    def look_again(self, trial: int) -> list[float]:
+        """Return the seconds that each repeat of a program takes that was the best for a while."""
+        self.write(trial)
+        return [float(one) for one in self.read()["run_secs"]]
 
-    view: ClassVar[View]
-
-    def _train(
-        self, network: Any, score: Callable[[Groups], Any], labels: Floats, seed: int
-    ) -> None:
-        import torch
-
-        optimizer = torch.optim.Adam(
-            network.parameters(), lr=_LEARNING_RATE, weight_decay=_WEIGHT_DECAY
-        )
-        targets = torch.from_numpy(labels.astype("float32"))
-        rng = np.random.default_rng(seed)
-        for _ in range(_EPOCHS):
-            for rows in _batches(rng.permutation(len(labels))):
-                loss = lambda_rank(score(rows)[None], targets[rows][None])
-                optimizer.zero_grad()
-                loss.backward()
-                torch.nn.utils.clip_grad_norm_(network.parameters(), 0.5)
-                optimizer.step()
-
-
-class TensetMlp(_Torch):
-    """TenSet's MLP (``mlp_model.py`` of the TenSet repository): segment sum over statements."""
-
-    view: ClassVar[View] = "statements"
-    _WIDTH = 256
-
-    def fit(self, batch: FeatureBatch, labels: Floats, groups: Groups, *, seed: int = 0) -> None:
-        """Train on columns divided by their largest value, which it keeps."""
-        import torch
-
-        torch.manual_seed(seed)
-        width = self._WIDTH
-        self._largest = np.maximum(np.abs(batch.stores).max(0), 1e-6)
-        self._encoder = torch.nn.Sequential(
-            torch.nn.Linear(batch.stores.shape[1], width),
-            torch.nn.ReLU(),
-            torch.nn.Linear(width, width),
-            torch.nn.ReLU(),
-        )
-        self._residual = torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(2))
-        self._decoder = torch.nn.Linear(width, 1)
-        network = torch.nn.ModuleList([self._encoder, self._residual, self._decoder])
-        stores = torch.from_numpy(batch.stores / self._largest)
-        self._train(network, lambda rows: self._score(stores, batch.offsets, rows), labels, seed)
-
-    def predict(self, batch: FeatureBatch) -> Floats:
-        """Score programs; float64 `n`."""
-        import torch
-
-        stores = torch.from_numpy(batch.stores / self._largest)
-        with torch.no_grad():
-            scores = [
-                self._score(stores, batch.offsets, rows) for rows in _batches(np.arange(len(batch)))
-            ]
-        return np.asarray(torch.cat(scores).numpy(), "float64")
-
-    def _score(self, stores: Any, offsets: Groups, rows: Groups) -> Any:
-        import torch
-
-        counts = np.diff(offsets)[rows]
-        taken = np.concatenate([np.arange(offsets[row], offsets[row + 1]) for row in rows])
-        owners = torch.from_numpy(np.repeat(np.arange(len(rows)), counts))
-        hidden = self._encoder(stores[taken])
-        summed = hidden.new_zeros(len(rows), hidden.shape[1]).index_add(0, owners, hidden)
-        for layer in self._residual:
-            summed = torch.relu(layer(summed)) + summed
-        return self._decoder(summed)[:, 0]
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()
 
 
-class Tlp(_Torch):
-    """TLP's network (ASPLOS'23): attention over the schedule, no lowering.
+def peer(
+    name: str, python: str, tasks: Sequence[Task], trials: int, seed: int, measurer: Measurer
+) -> Arm:
+    """Ansor as it comes, or what somebody made of it."""
+    process, config = Peer(python), measurer.config
+    target = {key: measurer.hardware.target[key] for key in ("kind", "mcpu", "num-cores")}
+    job = {
+        "tasks": [
+            {"name": task.name, "weight": task.weight, **tensor_expressions(task)} for task in tasks
+        ],
+        "target": target,
+        "trials": trials,
+        "batch": min(STOCK_BATCH, trials // len(tasks)),
+        "seed": seed,
+        "num_cores": measurer.hardware.num_cores,
+        "build_secs": config.build_timeout_secs,
+        "run_secs": config.run_timeout_secs,
+        "repeats": config.repeats,
+        "repeat_secs": config.repeat_secs,
+        "scheduler": _SCHEDULER[name],
+    }
 
-    Its tokens are those of costlib's schedule view instead of TLP's own 22 columns of TVM 0.8's
-    schedule primitives, which today's schedules do not have; the task's and the hardware's context
-    is left out, as there.
-    """
+    def run(arm: Arm, turns: Turns) -> None:
+        process.write(job)
+        nothing = SimpleNamespace(mod=None)
+        while "done" not in (message := process.read()):
+            arm.measure_s += message["measure_s"]
+            latencies = message["latency_s"]
+            arm.note(message["task"], latencies, [nothing] * len(latencies))
+            arm.end(turns)
+            arm.begin(turns)
+            process.write("go on")
 
-    view: ClassVar[View] = "schedule"
-
-    def fit(self, batch: FeatureBatch, labels: Floats, groups: Groups, *, seed: int = 0) -> None:
-        """Train with the published shapes: 64-128-256-256, eight heads, two residual layers."""
-        import torch
-
-        torch.manual_seed(seed)
-        linear, relu = torch.nn.Linear, torch.nn.ReLU
-        self._encoder = torch.nn.Sequential(
-            *(linear(batch.stores.shape[1], 64), relu(), linear(64, 128), relu()),
-            *(linear(128, 256), relu(), linear(256, 256), relu()),
-        )
-        self._attention = torch.nn.MultiheadAttention(256, 8)
-        self._residual = torch.nn.ModuleList(
-            torch.nn.Sequential(linear(256, 256), relu()) for _ in range(2)
-        )
-        self._decoder = torch.nn.Sequential(
-            *(linear(256, 256), relu(), linear(256, 128), relu()),
-            *(linear(128, 64), relu(), linear(64, 1)),
-        )
-        network = torch.nn.ModuleList(
-            [self._encoder, self._attention, self._residual, self._decoder]
-        )
-        tokens = torch.from_numpy(_padded(batch, _TLP_LENGTH))
-        self._train(network, lambda rows: self._score(tokens[rows]), labels, seed)
-
-    def predict(self, batch: FeatureBatch) -> Floats:
-        """Score programs; float64 `n`."""
-        import torch
-
-        tokens = torch.from_numpy(_padded(batch, _TLP_LENGTH))
-        with torch.no_grad():
-            scores = [self._score(tokens[rows]) for rows in _batches(np.arange(len(batch)))]
-        return np.asarray(torch.cat(scores).numpy(), "float64")
-
-    def _score(self, tokens: Any) -> Any:
-        hidden = self._encoder(tokens).transpose(0, 1)
-        hidden = self._attention(hidden, hidden, hidden, need_weights=False)[0] + hidden
-        for layer in self._residual:
-            hidden = layer(hidden) + hidden
-        return self._decoder(hidden).sum(0)[:, 0]
+    return Arm(name, run, {"tvm": process.version, **_SCHEDULER[name]}, elsewhere=process)
 
 
-def _programs(batch: FeatureBatch) -> list[Float32s]:
-    return np.split(batch.stores, batch.offsets[1:-1])
-
-
-def _batches(rows: Groups) -> Iterator[Groups]:
-    for start in range(0, len(rows), _BATCH):
-        yield rows[start : start + _BATCH]
-
-
-def _padded(batch: FeatureBatch, length: int) -> Float32s:
-    """Return the first tokens of each program, float32 `n x length x d`, zeros behind them."""
-    counts = np.minimum(np.diff(batch.offsets), length)
-    mask = np.arange(length) < counts[:, None]
-    padded = np.zeros((*mask.shape, batch.stores.shape[1]), "float32")
-    padded[mask] = batch.stores[(batch.offsets[:-1, None] + np.arange(length))[mask]]
-    return padded
+if __name__ == "__main__":
+    main()

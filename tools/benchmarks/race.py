@@ -15,7 +15,9 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,6 +29,9 @@ from costlib.tvm_compat.api import entry_argument_shapes
 
 PASSES = 4
 """How often the best programs are measured again."""
+
+_Look = Callable[[], tuple[float, float] | None]
+"""Measures one: the seconds of its fastest repeat, and its latency in seconds."""
 
 
 class Turns:
@@ -53,6 +58,18 @@ class Turns:
             self._changed.notify_all()
 
 
+class Elsewhere(Protocol):
+    """A process that builds and runs a side's programs by itself."""
+
+    def look_again(self, trial: int) -> Sequence[float]:
+        """Return the seconds that each repeat of a program takes that was the best for a while."""
+        ...
+
+    def close(self) -> None:
+        """End it."""
+        ...
+
+
 @dataclass
 class Arm:
     """One side: every trial with the seconds that the side had spent when it was done.
@@ -70,11 +87,14 @@ class Arm:
         (index among the trials, latency in seconds) of these, measured again after the race.
     settings
         What its search is told that differs from the defaults.
+    elsewhere
+        Where its programs are, if not here; then its leaders have no modules.
     """
 
     name: str
     run: Callable[[Arm, Turns], None]
     settings: dict[str, Any] = field(default_factory=dict)
+    elsewhere: Elsewhere | None = None
     trials: list[tuple[int, float | None, float]] = field(default_factory=list)
     active_s: float = 0.0
     measure_s: float = 0.0
@@ -133,31 +153,55 @@ def race(arms: Sequence[Arm], measurer: Measurer) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    for arm in arms:
-        if arm.error is not None:
-            raise arm.error
-    _measure_again(arms, measurer)
+    try:
+        for arm in arms:
+            if arm.error is not None:
+                raise arm.error
+        _measure_again(arms, measurer)
+    finally:
+        for arm in arms:
+            if arm.elsewhere is not None:
+                arm.elsewhere.close()
 
 
 def _measure_again(arms: Sequence[Arm], measurer: Measurer) -> None:
-    """Measure the leaders again; of each what it took when it took least."""
-    leaders = [(arm, trial, mod) for arm in arms for trial, mod in arm.leaders]
+    """Measure the leaders again, in turns; of each what it took when it took least."""
+    here = [arm for arm in arms if arm.elsewhere is None]
+    leaders = [(arm, trial, mod) for arm in here for trial, mod in arm.leaders]
     paths = [measurer.server.folder / f"again-{number}.so" for number in range(len(leaders))]
     jobs = [measurer.build_job(mod, path) for (_, _, mod), path in zip(leaders, paths, strict=True)]
-    built = [outcome.error is None for outcome in measurer.server.work(jobs)]
+    looks: list[tuple[Arm, int, _Look]] = [
+        (arm, trial, partial(_there, arm.elsewhere, trial))
+        for arm in arms
+        for trial, _ in arm.leaders
+        if arm.elsewhere is not None
+    ]
+    built = zip(leaders, paths, measurer.server.work(jobs), strict=True)
+    for (arm, trial, mod), path, outcome in built:
+        if outcome.error is None:
+            looks.append((arm, trial, partial(_here, measurer, path, mod)))
     fastest: dict[int, tuple[float, float]] = {}
     for _ in range(PASSES):
-        for number in np.flatnonzero(built).tolist():
-            arguments = entry_argument_shapes(leaders[number][2])
-            outcome, latency_s = measurer.run_library(paths[number], arguments)
-            if outcome.timing is not None and latency_s is not None:
-                taken = min(outcome.timing.run_secs), latency_s
+        for number, (_, _, look) in enumerate(looks):
+            if (taken := look()) is not None:
                 fastest[number] = min(taken, fastest.get(number, taken))
     for number, (_, latency_s) in fastest.items():
-        arm, trial, _ = leaders[number]
+        arm, trial, _ = looks[number]
         arm.again.append((trial, latency_s))
     for path in paths:
         path.unlink(missing_ok=True)
+
+
+def _here(measurer: Measurer, library: Path, mod: Any) -> tuple[float, float] | None:
+    outcome, latency_s = measurer.run_library(library, entry_argument_shapes(mod))
+    if outcome.timing is None or latency_s is None:
+        return None
+    return min(outcome.timing.run_secs), latency_s
+
+
+def _there(elsewhere: Elsewhere, trial: int) -> tuple[float, float]:
+    run_secs = elsewhere.look_again(trial)
+    return min(run_secs), float(np.mean(run_secs))
 
 
 def _unnamed(number: int) -> Program:

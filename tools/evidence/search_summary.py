@@ -32,20 +32,20 @@ def summarise_search(races: Sequence[Race]) -> dict[str, Any]:
     for race in races:
         if race.kind in ("network", "heavy", "long"):
             known = {"seed": race.seed, "hardware": race.hardware}
-            grouped[race.kind][race.what].append(known | _compared(race))
+            grouped[race.kind][race.what].append(known | compared(race))
     summary: dict[str, Any] = {"pooled": {}}
     for kind, key in (("network", "networks"), ("heavy", "heavy"), ("long", "long")):
         entries = [{"name": what, **_over_seeds(rows)} for what, rows in grouped[kind].items()]
         summary[key] = entries
         if entries:
-            summary["pooled"][key] = _pooled(entries)
+            summary["pooled"][key] = pooled(entries)
             summary[f"{key}_by_hardware"] = _by_hardware(entries)
     summary["ablation"] = summarise_ablation(races)
     return summary
 
 
-def _compared(race: Race) -> dict[str, Any]:
-    """Compare one race's sides: how costlib did relative to stock.
+def compared(race: Race, against: str = "stock") -> dict[str, Any]:
+    """Compare one race's sides: how costlib did relative to another, which is called stock here.
 
     - ``trials_ratio``, ``time_ratio``: trials and active seconds after which costlib was
       as fast as stock at its end, to within 1 %, and stayed so, divided by stock's. If it was not
@@ -57,8 +57,8 @@ def _compared(race: Race) -> dict[str, Any]:
       What costlib proposes while it builds shows in how long that takes.
     - ``seconds_ratio``: all seconds a trial, costlib's by stock's.
     """
-    theirs, ours = race.sides["stock"], race.sides["costlib"]
-    their_curve, our_curve = race.curve("stock"), race.curve("costlib")
+    theirs, ours = race.sides[against], race.sides["costlib"]
+    their_curve, our_curve = race.curve(against), race.curve("costlib")
     count = len(our_curve)
     slower = np.flatnonzero(our_curve > (1 + SAME) * their_curve[-1])
     since = int(slower[-1]) + 1 if len(slower) else 0
@@ -79,16 +79,17 @@ def _compared(race: Race) -> dict[str, Any]:
 
 
 def _over_seeds(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {**_pooled(rows), "seeds": [dict(row) for row in rows]}
+    return {**pooled(rows), "seeds": [dict(row) for row in rows]}
 
 
 def _by_hardware(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     races: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for race in (race for entry in entries for race in entry["seeds"]):
         races[race["hardware"]].append(race)
-    return [{"hardware": on, "races": len(rows), **_pooled(rows)} for on, rows in races.items()]
+    return [{"hardware": on, "races": len(rows), **pooled(rows)} for on, rows in races.items()]
 
 
-def _pooled(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def pooled(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the geometric mean of each figure, and the share of races that reached stock's end."""
     means = {figure: geometric_mean([row[figure] for row in rows]) for figure in FIGURES}
     return {"reached": round(float(np.mean([row["reached"] for row in rows])), 4), **means}

@@ -21,7 +21,7 @@ from tools.evidence.protocol import QUICK
 WORK = "{work}"
 """Stands for the folder of a run in arguments."""
 
-PEER = "COSTLIB_AUTO_SCHEDULER"
+PEER = "COSTLIB_ANSOR"
 """Names the interpreter of a TVM that still has Ansor."""
 
 
@@ -111,15 +111,9 @@ class Step:
             return f"{' and '.join(missing)} not installed: pip install -e '.[bench,engines]'"
         if waiting := set(self.after).intersection(pending):
             return f"builds on {' and '.join(sorted(waiting))}"
-        if self.name == "ansor":
-            return _no_peer()
+        if self.name == "peers" and not os.environ.get(PEER):
+            return f"no interpreter with tvm.auto_scheduler is given in {PEER}"
         return None
-
-
-def _no_peer() -> str | None:
-    if not os.environ.get(PEER):
-        return f"no interpreter with tvm.auto_scheduler is given in {PEER}"
-    return None if find_spec("tools.benchmarks.ansor") else "tools.benchmarks.ansor is not written"
 
 
 def ordered(steps: Sequence[Step]) -> list[Step]:
@@ -364,10 +358,14 @@ STEPS = (
         has_bundle=True,
     ),
     Step(
-        "ansor",
-        "tools.benchmarks.ansor",
-        "heavy",
-        "heavy",
+        "peers",
+        "tools.benchmarks.peers",
+        "heavy --seeds 0",
+        "heavy --seeds 0 --only bert_tiny",
+        result="peers",
+        shown=Shown("peers", "single tasks", "peers"),
+        is_packed=True,
+        has_bundle=True,
     ),
     Step(
         "heavy",

@@ -7,6 +7,7 @@ from typing import Any
 
 from tools.evidence.beside_torch import BesideTorch, summarise_torch
 from tools.evidence.generate_summary import summarise_generate
+from tools.evidence.peers_summary import summarise_peers
 from tools.evidence.races import Race
 from tools.evidence.search_summary import summarise_search
 from tools.evidence.simulated import SimulatedSearch
@@ -17,15 +18,17 @@ from tools.evidence.variants_summary import summarise_variants
 SEARCH = Store("search", Race)
 GENERATE = Store("generate", Race)
 VARIANTS = Store("variants", Race)
+PEERS = Store("peers", Race)
 TORCH = Store("torch", BesideTorch)
 SIMULATED = Store("surrogate", SimulatedSearch)
 STORES: dict[str, Store[Any]] = {
-    store.benchmark: store for store in (SEARCH, GENERATE, VARIANTS, TORCH, SIMULATED)
+    store.benchmark: store for store in (SEARCH, GENERATE, VARIANTS, PEERS, TORCH, SIMULATED)
 }
 SUMMARIES: dict[str, Callable[[], dict[str, Any]]] = {
     "search": lambda: summarise_search(SEARCH.load()),
     "generate": lambda: summarise_generate(GENERATE.load(), SEARCH.load()),
     "variants": lambda: summarise_variants(VARIANTS.load()),
+    "peers": lambda: summarise_peers(PEERS.load()),
     "torch": lambda: summarise_torch(TORCH.load()),
     "surrogate": lambda: summarise_simulated(SIMULATED.load(), SEARCH.load()),
 }

@@ -16,6 +16,7 @@ from tools.evidence.pages import (
     fuzz,
     generator,
     measuring,
+    peers,
     precision,
     pytorch,
     ranking,
@@ -34,6 +35,7 @@ PAGES = tuple(
     module.PAGE
     for module in (
         search,
+        peers,
         ablation,
         surrogate,
         pytorch,
