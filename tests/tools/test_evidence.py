@@ -143,7 +143,7 @@ def test_an_interruption_reaches_the_step_and_the_next_call_goes_on(work: Work) 
     slow = Step(
         "slow", "timeit", '-n 1 -s "import time; print(1, flush=True)" time.sleep(60)', None
     )
-    end = time.monotonic() + 60
+    end = time.monotonic() + 240
     while not (work.log(slow).exists() and work.log(slow).read_text()):
         assert time.monotonic() < end
         time.sleep(0.1)
@@ -213,6 +213,25 @@ def test_what_is_complete_takes_the_place_of_committed_files(
     assert run.commit == work.commit
     assert run.versions["apache-tvm"]
     assert noted.benchmarks["measure"] == provenance().benchmarks["measure"]
+
+
+@pytest.mark.parametrize(("rounds", "published"), [(2, []), (3, ["soak"])])
+def test_what_tried_less_takes_no_place(
+    rounds: int,
+    published: list[str],
+    work: Work,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    committed = tmp_path / "committed"
+    write_file(committed / "soak.json", b'{"rounds": [1, 2, 3]}')
+    (step,) = (step for step in STEPS if step.name == "soak")
+    write_file(work.results / "soak.json", json.dumps({"rounds": [0] * rounds}).encode())
+    work.note(step, "complete", 1)
+    monkeypatch.setattr(publish, "COMMITTED", committed)
+    monkeypatch.setattr(publish, "write_summaries", lambda: None)
+    monkeypatch.setattr(publish, "_pages", lambda _: None)
+    assert publish.publish(work, Hardware.local(), [step]) == published
 
 
 def test_results_of_a_run_lie_in_its_own_folder(tmp_path: Path) -> None:

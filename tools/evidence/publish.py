@@ -6,8 +6,9 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from costlib.files import write_file
 from costlib.hardware import Hardware
@@ -19,6 +20,13 @@ from tools.evidence.steps import STEPS, Step
 from tools.evidence.work import Work, run_of
 
 _PROVENANCE = "provenance.json"
+
+_TRIED: dict[str, Callable[[Any], int]] = {
+    "coverage": lambda result: sum(len(found) for found in result["families"].values()),
+    "fuzz": lambda result: sum(found["inputs"] for found in result.values()),
+    "soak": lambda result: len(result["rounds"]),
+}
+"""What was tried, where a result is that all of it went well; a smaller one would say less."""
 
 _TOGETHER = {"surrogate": "search", "search": "surrogate"}
 """Files of which one is summarised with the races of the other."""
@@ -35,9 +43,10 @@ def show(work: Work, hardware: Hardware, steps: Iterable[Step]) -> None:
 def publish(work: Work, hardware: Hardware, steps: Iterable[Step]) -> list[str]:
     """Put the result files that are complete in the place of the committed ones; return them.
 
-    A file to which several steps add is complete when all of them are.
+    A file to which several steps add is complete when all of them are. One that tried less than the
+    committed one stays where it is.
     """
-    files = complete_files(work, steps)
+    files = [name for name in complete_files(work, steps) if not _says_less(work, name)]
     if files:
         for name in files:
             for file in work.results.glob(f"{name}.*"):
@@ -60,6 +69,14 @@ def complete_files(work: Work, steps: Iterable[Step]) -> list[str]:
         for name, is_complete in states.items()
         if is_complete and states.get(_TOGETHER.get(name, name), True)
     ]
+
+
+def _says_less(work: Work, name: str) -> bool:
+    committed, tried = COMMITTED / f"{name}.json", _TRIED.get(name)
+    if tried is None or not committed.exists():
+        return False
+    new = json.loads((work.results / committed.name).read_text())
+    return tried(new) < tried(json.loads(committed.read_text()))
 
 
 def with_runs(
