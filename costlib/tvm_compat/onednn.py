@@ -45,8 +45,8 @@ def find_onednn() -> str:
     if ENVIRONMENT not in os.environ and ctypes.util.find_library("dnnl") == NEEDED:
         return NEEDED
     raise InputError(
-        f"oneDNN 3 is not installed: pip install onednn-cpu-gomp, or name {NEEDED} by "
-        f"{ENVIRONMENT}"
+        f'oneDNN 3 is not installed: pip install "costlib[vendor]", or let {ENVIRONMENT} '
+        f"say where {NEEDED} is"
     )
 
 

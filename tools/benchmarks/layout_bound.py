@@ -178,7 +178,9 @@ def bound(
 
 
 def _cost(part: Part, taken_s: Mapping[str, Floats]) -> Floats:
-    return np.sum([count * taken_s[task] for task, count in part.items()], axis=0)
+    taken = np.array([taken_s[task] for task in part])
+    found: Floats = np.array(list(part.values())) @ taken
+    return found
 
 
 def _ways(cost: Floats, choosing: slice, judging: slice) -> tuple[Floats, Floats]:
