@@ -239,11 +239,11 @@ def _print_result(result: TuneResult, picture: Path) -> None:
     if left := [(task.title, task.left) for task in tasks if task.left]:
         print_table("left as TVM compiles them", ["task", "why"], left)
     if by_vendor := [task for task in tasks if task.vendor_s is not None]:
-        rows = [
+        both = [
             (task.title, milliseconds(task.latency_after_s), milliseconds(task.vendor_s))
             for task in by_vendor
         ]
-        print_table("computed by oneDNN", ["task", ">tuned", ">oneDNN"], rows)
+        print_table("computed by oneDNN", ["task", ">tuned", ">oneDNN"], both)
     for untimed in result.untimed:
         compared = [("not compared", untimed.not_compared or "")]
         if untimed.not_compared is None:

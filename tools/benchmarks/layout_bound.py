@@ -29,7 +29,9 @@ from costlib.hardware import Hardware, find_hardware
 from costlib.measure.measurer import Measurer
 from costlib.tuning.database import RECORDS, WORKLOADS
 from costlib.tuning.networks import NetworkSet
-from costlib.tuning.session import RUN, as_begun
+from costlib.tuning.result import RESULT
+from costlib.tuning.result import read_result as read_run
+from costlib.tuning.session import as_begun
 from costlib.tuning.tune import tune
 from costlib.tvm_compat import ms, relax, tvm
 from costlib.tvm_compat.api import entry_argument_shapes
@@ -73,13 +75,9 @@ def _measured(
     }
     sources = list(_possible([one for versions in layouts.values() for one in versions]))
     networks = NetworkSet.load(sources, hardware)
-    result = tune(
-        *sources,
-        out=folder,
-        trials=per_task * len(networks.tasks),
-        hardware=hardware,
-        resume=(folder / RUN).exists(),
-    )
+    if not (folder / RESULT).exists():
+        trials = per_task * len(networks.tasks)
+        tune(*sources, out=folder, trials=trials, hardware=hardware, resume=folder.exists())
     with Measurer(hardware) as measurer:
         tasks = networks.as_called(hardware, as_begun(folder, measurer.config)).tasks
         taken_s = _in_turns(tasks, folder, measurer, rounds)
@@ -93,7 +91,7 @@ def _measured(
     }
     return {
         "hardware": hardware.hardware_id,
-        "trials": result.trials,
+        "trials": read_run(folder).trials,
         "rounds": rounds,
         "parts": len(parts[name]),
         **bound({layout: ways for layout, ways in of_layout.items() if ways}, taken_s),
