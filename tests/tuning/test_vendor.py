@@ -11,6 +11,7 @@ import pytest
 from costlib.errors import InputError
 from costlib.hardware import Hardware
 from costlib.measure.measurer import Measurer
+from costlib.space.onednn import by_onednn
 from costlib.tuning import vendor
 from costlib.tuning.compiled import CompiledNetwork
 from costlib.tuning.config import TuneConfig
@@ -19,7 +20,8 @@ from costlib.tuning.tune import tune
 from costlib.tuning.turns import Contestant
 from costlib.tuning.vendor import check_vendor, faster_by_onednn
 from costlib.tvm_compat import ms
-from costlib.tvm_compat.onednn import ENVIRONMENT, NEEDED
+from costlib.tvm_compat.api import build_library
+from costlib.tvm_compat.onednn import ENVIRONMENT, NEEDED, find_onednn
 from costlib.workloads import extract_tasks, load_network, prepare_network
 from costlib.workloads.extraction import tasks_of
 from costlib.workloads.task import Task
@@ -79,6 +81,22 @@ def test_a_network_calls_it_and_says_so(
     rng = np.random.default_rng(0)
     left, right = (rng.standard_normal((32, 32)).astype("float32") for _ in range(2))
     np.testing.assert_allclose(np.asarray(network(left, right)), left @ right, rtol=1e-4, atol=1e-4)
+
+
+def test_where_it_is_missing_a_call_fails_with_one_line(
+    matmul: Task, measurer: Measurer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    there = tmp_path / NEEDED
+    there.symlink_to(find_onednn())
+    monkeypatch.setenv(ENVIRONMENT, str(there))
+    mod = by_onednn(matmul.mod, 2)
+    build_library(mod, matmul.tvm_target(), tmp_path / "program.so", keep_layout=True)
+    there.unlink()  # The measuring process was started without the variable.
+    outcome, latency_s = measurer.run_library(tmp_path / "program.so", matmul.arguments)
+    assert latency_s is None
+    assert outcome.error is not None
+    assert "oneDNN is not here" in outcome.error
+    assert "\n" not in outcome.error
 
 
 def test_a_run_takes_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
