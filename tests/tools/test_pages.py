@@ -103,6 +103,7 @@ MACHINES: dict[tuple[str, str | None], Callable[[], set[str | None] | set[str]]]
     ("layout_bound", None): lambda: {
         found["hardware"] for found in read_result("layout_bound")["networks"].values()
     },
+    ("im2col", None): lambda: {read_result("im2col")["hardware"]},
     ("cache_state", None): lambda: of_rows("cache_state", "cases", "hardware"),
     ("soak", None): lambda: of_rows("soak", "sessions", "hardware_id"),
     ("measure", None): lambda: {read_result("measure")["hardware_id"]},

@@ -5,8 +5,9 @@
 
 The third way is im2col: what each output is made of is gathered into a row of a matrix, which is
 multiplied by the weights. All have channels last, a bias and a ReLU. The tasks of all ways of all
-shapes are tuned in one run, so that they take turns, each with as many trials; a way takes what its
-tasks add up to. Writes ``tools/results/im2col.json``.
+shapes are tuned in one run, so that they take turns; its scheduler divides the trials. A way takes
+what its tasks add up to; beside that stands what its product alone takes. A run that is there is
+not tuned again. Writes ``tools/results/im2col.json``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np
 
 from costlib.hardware import find_hardware
 from costlib.tuning.networks import NetworkSet
-from costlib.tuning.result import TuneResult
+from costlib.tuning.result import RESULT, TuneResult, read_result
 from costlib.tuning.tune import tune
 from costlib.tvm_compat import relax, te, topi, tvm
 from costlib.workloads import Network, load_network
@@ -48,16 +49,17 @@ def main() -> None:
     hardware = find_hardware("cpu", num_cores=given.threads)
     ways = {shape: _ways(shape) for shape in given.shapes}
     networks = [network for found in ways.values() for network in found.values()]
-    trials = given.per_task * len(NetworkSet.load(networks, hardware).tasks)
-    run = tune(
-        *networks, out=given.runs, trials=trials, hardware=hardware, resume=given.runs.exists()
-    )
-    taken_s = {
-        shape: _taken_s(run, {way: network.name for way, network in found.items()})
+    out = given.runs
+    if not (out / RESULT).exists():
+        trials = given.per_task * len(NetworkSet.load(networks, hardware).tasks)
+        tune(*networks, out=out, trials=trials, hardware=hardware, resume=out.exists())
+    run = read_result(out)
+    shapes = {
+        shape: _taken(run, {way: network.name for way, network in found.items()})
         for shape, found in ways.items()
     }
-    write_result("im2col", {"hardware": run.hardware_id, "trials": run.trials, "shapes": taken_s})
-    print(taken_s)
+    write_result("im2col", {"hardware": run.hardware_id, "trials": run.trials, "shapes": shapes})
+    print(shapes)
 
 
 def _ways(shape: str) -> dict[str, Network]:
@@ -71,13 +73,18 @@ def _ways(shape: str) -> dict[str, Network]:
     }
 
 
-def _taken_s(run: TuneResult, names: Mapping[str, str]) -> dict[str, float]:
-    """Add up the tasks of each way that the others do not have."""
-    own = [task for task in run.tasks if not set(names.values()) <= task.calls.keys()]
-    return {
-        way: sum(task.calls.get(name, 0) * (task.latency_s or np.inf) for task in own)
-        for way, name in names.items()
-    }
+def _taken(run: TuneResult, names: Mapping[str, str]) -> dict[str, dict[str, float]]:
+    """Look at the tasks of each way that the others do not have."""
+    found = {}
+    for way, name in names.items():
+        own = [task for task in run.tasks if {*names.values()} & task.calls.keys() == {name}]
+        product = max(own, key=lambda task: task.flops)
+        found[way] = {
+            "taken_s": sum(task.calls[name] * (task.latency_s or np.inf) for task in own),
+            "product_s": product.latency_s or np.inf,
+            "product_trials": product.trials,
+        }
+    return found
 
 
 def by_im2col(mod: Any) -> Any:

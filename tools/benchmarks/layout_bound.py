@@ -3,8 +3,8 @@
     python -m tools.benchmarks.layout_bound resnet_18 mobilenet_v1 --runs runs/layouts
     python -m tools.benchmarks.layout_bound densenet_small --runs runs/layouts --per-task 32
 
-A network's versions in all layouts are tuned together, each with as many trials a task. A *part* of
-the network is a convolution with what follows it until the next one. The bound adds up the fastest
+A network's versions in all layouts are tuned in one run, whose scheduler divides the trials. A
+*part* of the network is a convolution with what follows it until the next one. The bound adds up the fastest
 version of each part, as if changes between layouts cost nothing; beside it stands the fastest
 layout for the whole network. In either, each 3 x 3 convolution is by Winograd's algorithm or not,
 whichever is faster, as in ``tune --layouts``. Latencies are those that the search found. The best
