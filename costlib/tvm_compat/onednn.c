@@ -55,10 +55,11 @@ static void look(void) {
       "omp_get_max_threads",
       "omp_set_num_threads",
   };
-  void **places = (void **)&library;
-  is_there = 1;
+  void *places[sizeof names / sizeof *names];
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (!(places[i] = dlsym(found, names[i]))) is_there = 0;
+    if (!(places[i] = dlsym(found, names[i]))) return;
+  memcpy(&library, places, sizeof library);
+  is_there = 1;
 }
 
 typedef struct made {
