@@ -277,6 +277,8 @@ def _print_result(result: TuneResult, picture: Path) -> None:
         ("searching / measuring", f"{result.search_s:.0f} s / {result.measure_s:.0f} s"),
         ("tuning curve", str(picture)),
     ]
+    if result.config.get("vendor") and not by_vendor:
+        lines.append(("oneDNN", "faster for no task: not called"))
     print_table("result", ["", ""], lines)
 
 
