@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from costlib.tuning.progress import TuneProgress
     from costlib.tuning.ranges import RangeResult
     from costlib.tuning.result import NetworkResult, TuneResult, UntimedNetwork
+    from costlib.tuning.vendor import Vendor
     from costlib.workloads.half_precision import HalfFormat
     from costlib.workloads.small_weights import WeightFormat
 
@@ -83,6 +84,13 @@ def tune(
         typer.Option(
             help="Engines to compare with beside PyTorch: `openvino`, `onnxruntime`, "
             "`torch.compile`, `torch.compile-max-autotune`, `openvino-bf16`, `torch-bf16`."
+        ),
+    ] = None,
+    vendor: Annotated[
+        str | None,
+        typer.Option(
+            help="`onednn`: take its kernel for a product where it is faster; the network then "
+            "needs the library."
         ),
     ] = None,
     allow_different: Annotated[
@@ -142,6 +150,7 @@ def tune(
         memory=memory,
         allow_different=allow_different,
         against=tuple(engines),
+        vendor=_vendor(vendor),
     )
     with held(out, "tuned"):
         check_place(out, resume=resume)
@@ -229,6 +238,12 @@ def _print_result(result: TuneResult, picture: Path) -> None:
     print_table(f"{', '.join(compiled)} on {result.hardware_id}{made_up}", columns, rows)
     if left := [(task.title, task.left) for task in tasks if task.left]:
         print_table("left as TVM compiles them", ["task", "why"], left)
+    if by_vendor := [task for task in tasks if task.vendor_s is not None]:
+        both = [
+            (task.title, milliseconds(task.latency_after_s), milliseconds(task.vendor_s))
+            for task in by_vendor
+        ]
+        print_table("computed by oneDNN", ["task", ">tuned", ">oneDNN"], both)
     for untimed in result.untimed:
         compared = [("not compared", untimed.not_compared or "")]
         if untimed.not_compared is None:
@@ -251,6 +266,8 @@ def _print_result(result: TuneResult, picture: Path) -> None:
         difference, largest = _differences(network)
         lines += [difference, *_rounding(network.rounding_error), largest]
         lines.append(("compiled network", network.library))
+        if network.needs:
+            lines.append(("needs where it runs", ", ".join(network.needs)))
         print_table(network.network, ["", ""], lines)
     for one in result.ranges:
         _print_range(one)
@@ -260,6 +277,8 @@ def _print_result(result: TuneResult, picture: Path) -> None:
         ("searching / measuring", f"{result.search_s:.0f} s / {result.measure_s:.0f} s"),
         ("tuning curve", str(picture)),
     ]
+    if result.config.get("vendor") and not by_vendor:
+        lines.append(("oneDNN", "faster for no task: not called"))
     print_table("result", ["", ""], lines)
 
 
@@ -325,6 +344,14 @@ def _dtype(name: str | None) -> HalfFormat | None:
             return name
         case _:
             raise InputError(f"nothing is multiplied in '{name}'; choose bfloat16, float16 or tf32")
+
+
+def _vendor(name: str | None) -> Vendor | None:
+    match name:
+        case None | "onednn":
+            return name
+        case _:
+            raise InputError(f"no vendor's kernels are called '{name}'; choose onednn")
 
 
 def _rounding(error: float | None) -> list[tuple[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from costlib.tuning.originals import Arrays, Original, call_library, faults_of
 from costlib.tuning.profile import forget_profile, note_profile
 from costlib.tuning.ranges import RangeResult, check_shapes, compared_shapes, range_result
 from costlib.tuning.result import NetworkResult
+from costlib.tuning.vendor import Vendor, VendorProgram, faster_by_onednn
 from costlib.tvm_compat.direct_calls import MAIN
 from costlib.workloads import Network, prepare_network
 from costlib.workloads.agreement import OutputAgreement
@@ -70,15 +71,18 @@ class Compiler:
         measurer: Measurer,
         report: Callable[[str], None],
         against: Sequence[str] = (),
+        vendor: Vendor | None = None,
     ) -> None:
         self.networks = networks
         self._hardware = hardware
         self._measurer = measurer
         self._report = report
         self._against = against
+        self._vendor = vendor
         self._originals: dict[int, Original] = {}
         self._differ_untuned: set[str] = set()
         self.ranges: list[RangeResult] = []
+        self._by_vendor: Mapping[str, VendorProgram] = {}
 
     def compare_untuned(self, *, allow_different: bool) -> None:
         """Compare each network as it was given, untuned, with its original.
@@ -133,7 +137,10 @@ class Compiler:
         return self._hardware
 
     def compile_tuned(
-        self, latency_s: Sequence[float], out: Path, database: Any
+        self,
+        latency_s: Sequence[float],
+        out: Path,
+        database: Any,
     ) -> tuple[list[Any], set[str]]:
         """Compile the fastest version of each network and compare it with what it was before.
 
@@ -165,6 +172,14 @@ class Compiler:
         wrong: set[str] = set()
         files: dict[Path, Built] = {}
         forget_profile(out)
+        if self._vendor is not None:
+            self._report("trying kernels of oneDNN")
+            tasks = self.networks.tasks
+            self._by_vendor = faster_by_onednn(tasks, latency_s, database, self._measurer)
+            latency_s = [
+                self.vendor_s(task) or known_s
+                for task, known_s in zip(tasks, latency_s, strict=True)
+            ]
         self._report("choosing between the versions")
         self.networks = self.networks.mixed(latency_s, self._hardware).served_by(latency_s)
         for close in self.networks.fastest(latency_s):
@@ -199,6 +214,11 @@ class Compiler:
         self._note_profile(out, results, latency_s)
         return results, wrong
 
+    def vendor_s(self, task: Task) -> float | None:
+        """Return what a task takes by the vendor's kernel, if that is the one that is taken."""
+        found = self._by_vendor.get(task.workload_id)
+        return None if found is None else found.latency_s
+
     def _title(self, number: int) -> str:
         found = self.networks.range_of(number)
         return self.networks.networks[number].name if found is None else found.name
@@ -220,7 +240,7 @@ class Compiler:
         return self._built(module, database, path)
 
     def _built(self, module: Any, database: Any, path: Path) -> Built:
-        library = NetworkLibrary.build(module, self._hardware, database)
+        library = NetworkLibrary.build(module, self._hardware, database, self._by_vendor)
         return Built(library.save(path), library)
 
     def _compare(
@@ -253,6 +273,7 @@ class Compiler:
             network=network.name,
             library=str(built.path),
             function=built.function,
+            needs=built.library.needs,
             **figures.model_dump(),
         )
 

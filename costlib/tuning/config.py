@@ -8,6 +8,7 @@ from costlib.frozen import FrozenStrict
 from costlib.measure.config import MeasureConfig
 from costlib.search.config import SearchConfig
 from costlib.search.tasks.scheduler import Objective
+from costlib.tuning.vendor import Vendor
 from costlib.workloads.half_precision import HalfFormat
 from costlib.workloads.small_weights import WeightFormat
 
@@ -40,6 +41,9 @@ class TuneConfig(FrozenStrict):
     against
         Other engines that the tuned networks are compared with, beside PyTorch: names of
         :data:`costlib.tuning.engines.catalogue.ENGINES`.
+    vendor
+        ``"onednn"``: take oneDNN's kernel for a product wherever it is measured to be faster. The
+        network then needs the library where it runs.
     measure
         Repeats, limits and racing.
     search
@@ -55,6 +59,7 @@ class TuneConfig(FrozenStrict):
     memory: Path | None = None
     allow_different: bool = False
     against: tuple[str, ...] = ()
+    vendor: Vendor | None = None
     measure: MeasureConfig = MeasureConfig()
     search: SearchConfig = SearchConfig()
 

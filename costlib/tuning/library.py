@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 from costlib.errors import CostlibError, StorageError, UnsupportedModelError, quoted
@@ -13,9 +15,11 @@ from costlib.files import storage_errors, write_file
 from costlib.hardware import Hardware
 from costlib.measure.faults import fault_in
 from costlib.scratch import ScratchFolder
+from costlib.tuning.vendor import VendorProgram, with_vendor
 from costlib.tvm_compat.direct_calls import Direct
 from costlib.tvm_compat.link import cross_tool, export_network, how_to_cross_link, is_foreign
 from costlib.tvm_compat.networks import compile_network, object_bytes
+from costlib.tvm_compat.onednn import NEEDED, calls_onednn, compiled_calls
 from costlib.tvm_compat.quiet import stderr_silenced
 from costlib.workloads.extraction import kernels_of
 from costlib.workloads.interface import with_kernels
@@ -35,15 +39,24 @@ class NetworkLibrary:
         What machine code it is, as LLVM names it; empty for this machine's.
     direct
         What its one compiled function is called with; ``None`` if it has several.
+    needs
+        Libraries that it looks for where it runs.
     """
 
     module: Any
     triple: str
     direct: Direct | None
+    needs: tuple[str, ...]
     _object_bytes: int
 
     @classmethod
-    def build(cls, prepared: Any, hardware: Hardware, database: Any | None = None) -> Self:
+    def build(
+        cls,
+        prepared: Any,
+        hardware: Hardware,
+        database: Any | None = None,
+        vendor: Mapping[str, VendorProgram] = MappingProxyType({}),
+    ) -> Self:
         """Compile a prepared network.
 
         Parameters
@@ -54,6 +67,8 @@ class NetworkLibrary:
             What to compile for.
         database
             A MetaSchedule database; subgraphs that it has no program for stay as they are.
+        vendor
+            Programs that are taken in the place of its, by workload id.
 
         Raises
         ------
@@ -61,7 +76,9 @@ class NetworkLibrary:
             TVM cannot compile it.
         """
         target = hardware.tvm_target()
-        named = with_kernels(prepared, kernels_of(prepared, hardware.target), hardware.target)
+        kernels = kernels_of(prepared, hardware.target)
+        named = with_kernels(with_vendor(prepared, kernels, vendor), kernels, hardware.target)
+        needs = (NEEDED,) if calls_onednn(named) else ()
         direct: list[Direct] = []
         try:
             module = compile_network(named, target, database, direct.append)
@@ -70,7 +87,8 @@ class NetworkLibrary:
         except Exception as error:
             raise UnsupportedModelError(f"TVM cannot compile it: {quoted(error)}") from None
         triple = str(hardware.target.get("mtriple", ""))
-        return cls(module, triple, direct[0] if direct else None, object_bytes(prepared))
+        one = direct[0] if direct else None
+        return cls(module, triple, one, needs, object_bytes(prepared))
 
     def save(self, path: str | Path) -> Path:
         """Write a shared library, in one step.
@@ -102,8 +120,9 @@ class NetworkLibrary:
             self._check_room(path, folder)
             library = folder / path.name
             try:
+                addons = [compiled_calls(folder)] if NEEDED in self.needs else []
                 with stderr_silenced():
-                    export_network(self.module, library, folder, self.triple)
+                    export_network(self.module, library, folder, self.triple, addons)
             except (RuntimeError, ValueError) as error:
                 reason = fault_in(str(error)) or f"linking it failed ({_said_by_linker(error)})"
                 raise StorageError(

@@ -34,6 +34,8 @@ class TaskResult(Frozen):
         Why it was left as TVM compiles it; ``None`` if it was tuned.
     title
         Its operator, shapes and short id; empty in results of older versions.
+    vendor_s
+        Seconds of one call by the vendor's kernel, where that is taken.
     """
 
     name: str
@@ -45,12 +47,13 @@ class TaskResult(Frozen):
     latency_after_s: float | None
     left: str | None = None
     title: str = ""
+    vendor_s: float | None = None
 
     @property
     def latency_s(self) -> float | None:
-        """Seconds of one call of the faster of both programs; ``None`` if neither ran."""
-        known = [s for s in (self.latency_before_s, self.latency_after_s) if s is not None]
-        return min(known, default=None)
+        """Seconds of one call of the fastest of its programs; ``None`` if none ran."""
+        all_s = (self.latency_before_s, self.latency_after_s, self.vendor_s)
+        return min((s for s in all_s if s is not None), default=None)
 
     @property
     def gflops_per_s(self) -> float | None:
@@ -92,11 +95,14 @@ class NetworkResult(Comparison):
     function
         Which of its functions that is; another one than ``main`` for a point of a range that is not
         the largest.
+    needs
+        Libraries that it looks for where it runs.
     """
 
     network: str
     library: str
     function: str = "main"
+    needs: tuple[str, ...] = ()
 
 
 class UntimedNetwork(Frozen):

@@ -20,6 +20,7 @@ from costlib.places import held, refuse_others
 from costlib.search.config import SearchConfig
 from costlib.search.tasks.scheduler import TaskScheduler
 from costlib.tuning.bundles import COLD, bundle_for
+from costlib.tuning.compiling import Compiler
 from costlib.tuning.config import TuneConfig
 from costlib.tuning.database import write_database
 from costlib.tuning.engines.catalogue import ENGINES, check_engines
@@ -148,7 +149,7 @@ def tune(
             progress.report("starting the measuring process")
             measurer.server.wait()
             compiler = compiler_for(hardware)(
-                networks, hardware, measurer, progress.report, config.against
+                networks, hardware, measurer, progress.report, config.against, config.vendor
             )
             compiler.compare_untuned(allow_different=config.allow_different)
             progress.report("timing the tasks as they are")
@@ -191,7 +192,7 @@ def tune(
                 WRONG if task.workload_id in wrong else reason
                 for task, reason in zip(networks.tasks, left, strict=True)
             ]
-        tasks = _task_results(compiler.networks, progress.state, before_s, left)
+        tasks = _task_results(compiler, progress.state, before_s, left)
         result = TuneResult(
             networks=() if hardware.is_simulated else tuple(compared),
             untimed=tuple(compared) if hardware.is_simulated else (),
@@ -298,7 +299,7 @@ def _with_batch(config: SearchConfig, trials: int, tasks: int) -> SearchConfig:
 
 
 def _task_results(
-    networks: NetworkSet,
+    compiler: Compiler,
     progress: TuneProgress,
     before_s: Sequence[float | None],
     left: Sequence[str | None],
@@ -307,13 +308,14 @@ def _task_results(
         TaskResult(
             name=task.name,
             workload_id=task.workload_id,
-            calls=networks.calls_of(number),
+            calls=compiler.networks.calls_of(number),
             flops=task.flops,
             trials=progress.task_trials[number],
             latency_before_s=before_s[number],
             latency_after_s=progress.best_s[number],
             left=left[number],
             title=task.title,
+            vendor_s=compiler.vendor_s(task),
         )
         for number, task in enumerate(progress.tasks)
     ]

@@ -15,6 +15,7 @@ from costlib.tuning.compiling import Compiler
 from costlib.tuning.config import TuneConfig
 from costlib.tuning.engines.catalogue import check_engines
 from costlib.tuning.untimed import UntimedCompiler
+from costlib.tuning.vendor import check_vendor
 
 if TYPE_CHECKING:
     from costlib.measure.fleet import Fleet
@@ -44,11 +45,13 @@ def tuned_for(hardware: Hardware | None, fleet: Fleet | None, config: TuneConfig
     ------
     InputError
         It is simulated, and made-up latencies would spoil what the run is to do, or be no use for
-        it; or it is a GPU, where an engine that is asked for does not run.
+        it; or it is a GPU, where an engine that is asked for does not run; or a vendor's kernels
+        are asked for, and cannot be had.
     MeasureError
         It is to be measured on, and is not here.
     """
     hardware = hardware or (fleet.only_hardware() if fleet else Hardware.local())
+    check_vendor(config.vendor, hardware, is_here=fleet is None)
     if hardware.is_simulated:
         if fleet is not None:
             raise InputError("a simulated device is on no fleet; leave out --simulate or --tracker")

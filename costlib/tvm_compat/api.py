@@ -17,6 +17,7 @@ from costlib.tvm_compat import load_intrinsics, ms, quick_parsing, tvm
 from costlib.tvm_compat.cubin import CompiledKernel, compiled_kernels
 from costlib.tvm_compat.cuda import binaries_kept, check_compiles, find_compiler
 from costlib.tvm_compat.link import is_foreign, link_shared
+from costlib.tvm_compat.onednn import calls_onednn, compiled_calls
 
 derived_object = tvm.ir.utils.derived_object
 """Makes a Python subclass of a MetaSchedule ``Py...`` class usable from C++."""
@@ -98,7 +99,8 @@ def build_library(
     # Here, and not where TVM would: whoever removes the library's folder removes this, too.
     with tempfile.TemporaryDirectory(dir=path.parent) as objects:
         built, kernels = _build(mod, target, leave_source)
-        built.export_library(str(path), fcompile=finish, workspace_dir=objects)
+        addons = [compiled_calls(Path(objects))] if calls_onednn(mod) else []
+        built.export_library(str(path), fcompile=finish, addons=addons, workspace_dir=objects)
     return kernels
 
 

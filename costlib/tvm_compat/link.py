@@ -41,7 +41,9 @@ def _link(command: Sequence[str]) -> None:
         raise RuntimeError(f"linking failed: {reason}")
 
 
-def export_network(module: Any, path: Path, scratch: Path, triple: str = "") -> None:
+def export_network(
+    module: Any, path: Path, scratch: Path, triple: str = "", addons: Sequence[str] = ()
+) -> None:
     """Write a compiled Relax module as a shared library, which takes a whole compiler to link.
 
     One of object files, as ``path`` with the suffix ``.tar``, takes none: TVM links it where it is
@@ -57,6 +59,8 @@ def export_network(module: Any, path: Path, scratch: Path, triple: str = "") -> 
         A folder for parts of it.
     triple
         What machine code it is, as LLVM names it; this machine's if not given.
+    addons
+        Object files that are linked with it.
 
     Raises
     ------
@@ -78,7 +82,9 @@ def export_network(module: Any, path: Path, scratch: Path, triple: str = "") -> 
         raise EnvironmentMismatchError("no C++ compiler found; install g++ or clang")
     else:
         finish = None
-    module.export_library(str(path), fcompile=finish, workspace_dir=str(scratch))
+    module.export_library(
+        str(path), fcompile=finish, addons=list(addons), workspace_dir=str(scratch)
+    )
 
 
 def cross_tool(name: str, triple: str) -> str | None:

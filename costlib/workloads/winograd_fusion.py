@@ -41,7 +41,7 @@ def _joined(function: Any) -> Any:
     first, last = schedule.mod["main"].body.block.body.seq
     after = _block(last)
     (made,) = _block(first).writes
-    if not _is_elementwise(after, made.source):
+    if not is_elementwise(after, made.source):
         return function
     return function.with_body(root(_Stores(made.source, after).visit(first)))
 
@@ -52,7 +52,7 @@ def _block(nest: Any) -> Any:
     return nest.block
 
 
-def _is_elementwise(block: Any, buffer: Any) -> bool:
+def is_elementwise(block: Any, buffer: Any) -> bool:
     """Whether each number that a block writes is made of the one in its place in a buffer."""
     axes = [axis.var for axis in block.iter_vars]
 

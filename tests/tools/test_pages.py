@@ -100,6 +100,10 @@ MACHINES: dict[tuple[str, str | None], Callable[[], set[str | None] | set[str]]]
     ("torch", None): lambda: {network.hardware for network in TORCH.load()},
     ("engines", None): lambda: of_rows("engines", "networks", "hardware"),
     ("precision", None): lambda: of_rows("precision", "cases", "hardware"),
+    ("layout_bound", None): lambda: {
+        found["hardware"] for found in read_result("layout_bound")["networks"].values()
+    },
+    ("im2col", None): lambda: {read_result("im2col")["hardware"]},
     ("cache_state", None): lambda: of_rows("cache_state", "cases", "hardware"),
     ("soak", None): lambda: of_rows("soak", "sessions", "hardware_id"),
     ("measure", None): lambda: {read_result("measure")["hardware_id"]},

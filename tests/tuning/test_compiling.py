@@ -61,7 +61,7 @@ def compiled(
 ) -> tuple[set[str], list[str], FakeOriginal]:
     def build(_: object, __: object, database: Sequence[str], path: Path) -> Built:
         path.write_text(json.dumps(list(database)))
-        return Built(path, None)  # type: ignore[arg-type]
+        return Built(path, SimpleNamespace(needs=()))  # type: ignore[arg-type]
 
     figures = Comparison(
         latency_before_s=1,

@@ -10,6 +10,7 @@ from costlib.report.svg import save_drawing
 from tools.evidence.origins import unnamed
 from tools.evidence.pages import (
     ablation,
+    convolutions,
     coverage,
     cuda,
     engines,
@@ -40,6 +41,7 @@ PAGES = tuple(
         surrogate,
         pytorch,
         engines,
+        convolutions,
         precision,
         shapes,
         generator,
