@@ -17,7 +17,9 @@ from costlib.errors import DifferentNetworkError, InputError
 from costlib.tuning.check import check
 from costlib.tuning.compiled import CompiledNetwork
 from costlib.tuning.config import TuneConfig
+from costlib.tuning.networks import NetworkSet
 from costlib.tuning.ranges import ShapeResult, check_shapes
+from costlib.tuning.session import points_for
 from costlib.workloads import prepare_network
 from costlib.workloads.interface import with_shapes
 from costlib.workloads.ranges.ranged import RangedNetwork, ranged
@@ -117,6 +119,13 @@ def test_points_share_kernels_and_those_that_do_not_serve_are_left_out(
     assert len(with_shapes(modules | {"again": modules["main"]}, again).functions) == alone + 1
 
 
+def test_there_are_as_many_points_as_trials_for_their_tasks(program, hardware) -> None:
+    few, many = (NetworkSet.load([program], hardware, trials=trials) for trials in (60, 600))
+    assert [len(found.networks) for found in (few, many)] == [4, 6]
+    assert 0 < len(few.lesser_tasks) <= 60 / 2
+    assert {*few.names} < {*many.names}
+
+
 def test_check_compares_both_ends_and_shapes_between(program, hardware) -> None:
     found = check(program, hardware=hardware, dim={"batch": (1, 1), "sequence": (4, 6)})
     assert found.status == "right"
@@ -158,6 +167,7 @@ def test_a_run_of_a_range(program, hardware, tmp_path: Path) -> None:
     assert "the next larger point along sequence" in found.between
     assert not any(one.fault for one in found.compared)
     assert json.loads((out / "result.json").read_text())["ranges"][0]["dims"]["sequence"] == [5, 6]
+    assert points_for(out, 400) == 4
     assert CompiledNetwork.load(out / "network.so")(inputs(1, 5))["all"].shape == (1, 5, WIDTH)
 
 

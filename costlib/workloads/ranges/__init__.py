@@ -1,6 +1,7 @@
 """Networks whose dimensions have ranges: which shapes are compiled, and how others are served.
 
-- :mod:`~costlib.workloads.ranges.dimension`: a named dimension and the points of its range;
+- :mod:`~costlib.workloads.ranges.dimension`: a named dimension with a range;
+- :mod:`~costlib.workloads.ranges.points`: which extents of it are compiled;
 - :mod:`~costlib.workloads.ranges.symbolic`: a network at any extents, which is a
   :mod:`~costlib.workloads.ranges.torch_program` or an :mod:`~costlib.workloads.ranges.onnx_model`;
 - :mod:`~costlib.workloads.ranges.labels`, :mod:`~costlib.workloads.ranges.walk`,
