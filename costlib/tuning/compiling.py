@@ -123,10 +123,18 @@ class Compiler:
             ) -> Arrays:
                 return call_library(places.get(point.sizes, other), arrays, self._measurer)[0]
 
-            compared = compared_shapes(found, untuned)
+            compared = compared_shapes(found, untuned, self._alone)
             if not allow_different:
                 check_shapes(found, compared)
             self._differ_untuned |= {found.name for one in compared if one.fault}
+
+    def _alone(self, network: Network, arrays: Arrays) -> Arrays:
+        """Compile a network that is no part of the run, untuned, unless that was done; run it."""
+        path = self._measurer.server.folder / f"alone-{library_name(network.name, 2)}"
+        if not path.exists():
+            module = prepare_network(network, self._hardware)
+            path = NetworkLibrary.build(module, self._untuned_on()).save(path)
+        return call_library(path, arrays, self._measurer)[0]
 
     def _untuned_on(self) -> Hardware:
         """Return what the untuned network is compiled for."""
@@ -237,7 +245,11 @@ class Compiler:
         outputs: Sequence[OutputAgreement],
         tuned_s: Sequence[float],
     ) -> Any:
-        """Time a network beside others, and say what came of it."""
+        """Time a network beside others, and say what came of it.
+
+        Beside engines, of a network with ranges the least and the largest point alone.
+        """
+        against = () if self.networks.is_inner_point(network.name) else self._against
         figures = compare(
             network,
             original,
@@ -245,7 +257,7 @@ class Compiler:
             self._measurer,
             outputs,
             tuned_s,
-            self._against,
+            against,
             self._report,
             built.function,
         )
@@ -275,7 +287,7 @@ class Compiler:
         def tuned(point: Point, arrays: Arrays) -> Arrays:
             return call_library(library, arrays, self._measurer, point.function)[0]
 
-        compared = compared_shapes(found, tuned)
+        compared = compared_shapes(found, tuned, self._alone)
         if found.name not in self._differ_untuned:
             check_shapes(found, compared)
         return range_result(found, library, {one.network: one for one in results}, compared)

@@ -115,7 +115,7 @@ class NetworkSet:
                     raise InputError(
                         f"{fixed_for} takes networks of fixed shapes; {program.name} has ranges"
                     )
-                found = at_points(program, affordable)
+                found = at_points(program, affordable).rounded(weights, dtype)
                 ranges.append((len(loaded), found))
                 loaded += found.networks
             else:
@@ -182,6 +182,11 @@ class NetworkSet:
             return True
         function = found.functions[network - self.first_point(found)]
         return function in {point.function for point in found.table.points}
+
+    def is_inner_point(self, name: str) -> bool:
+        """Whether a network is a point of a range and neither the least nor the largest."""
+        inner = [network for _, found in self.ranges for network in found.networks[1:-1]]
+        return name in {network.name for network in inner}
 
     def first_point(self, network: RangedNetwork) -> int:
         """Return the number of the network that is the first point of a range."""

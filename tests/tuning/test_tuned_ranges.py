@@ -124,6 +124,7 @@ def test_there_are_as_many_points_as_trials_for_their_tasks(program, hardware) -
     assert [len(found.networks) for found in (few, many)] == [4, 6]
     assert 0 < len(few.lesser_tasks) <= 60 / 2
     assert {*few.names} < {*many.names}
+    assert [many.is_inner_point(name) for name in many.names] == [False, *[True] * 4, False]
 
 
 def test_check_compares_both_ends_and_shapes_between(program, hardware) -> None:
@@ -144,8 +145,6 @@ def test_a_different_shape_is_an_error(network: RangedNetwork) -> None:
     ("config", "reason"),
     [
         (TuneConfig(layouts=True), "--layouts takes networks of fixed shapes"),
-        (TuneConfig(weights="int8"), "--weights takes networks of fixed shapes"),
-        (TuneConfig(against=("onnxruntime",)), "--against takes networks of fixed shapes"),
         (TuneConfig(objective="requirement", required_s=(1.0,)), "'requirement' takes networks"),
     ],
 )
@@ -169,6 +168,30 @@ def test_a_run_of_a_range(program, hardware, tmp_path: Path) -> None:
     assert json.loads((out / "result.json").read_text())["ranges"][0]["dims"]["sequence"] == [5, 6]
     assert points_for(out, 400) == 4
     assert CompiledNetwork.load(out / "network.so")(inputs(1, 5))["all"].shape == (1, 5, WIDTH)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [TuneConfig(weights="int8"), TuneConfig(dtype="bfloat16", against=("onnxruntime",))],
+    ids=["int8", "bfloat16"],
+)
+def test_a_run_of_a_range_in_fewer_bits_beside_engines(
+    program, hardware, tmp_path: Path, config: TuneConfig
+) -> None:
+    given_ = {"out": tmp_path, "trials": 2, "hardware": hardware, "dim": {"batch": (1, 1)}}
+    result = tune(program, bundle="none", config=config, **given_)
+    (found,) = result.ranges
+    assert any(one.sizes != one.served_by for one in found.compared)
+    for one in found.compared:
+        assert one.original == "the rounded network in float32"
+        assert one.fault is None
+        assert one.rounding_error is not None and 0 < one.rounding_error < 0.1
+    engines = [engine for network in result.networks for engine in network.engines]
+    assert [engine.name for engine in engines] == [*config.against] * len(result.networks)
+    assert not [engine.problem for engine in engines if engine.problem]
+    x = inputs(1, 5)
+    ours, original = CompiledNetwork.load(found.library)(x), program.module()(x)
+    assert 0 < (ours["all"] - original["all"]).abs().max() < 0.1
 
 
 class Step(nn.Module):
@@ -250,6 +273,11 @@ def test_a_program_of_any_shape_computes_what_no_point_does(
             x = torch.randn(batch, extent, WIDTH)
             for found, expected in zip(compiled(x), turned.module()(x), strict=True):
                 torch.testing.assert_close(found, expected)
+
+
+def test_a_program_of_any_shape_has_no_fewer_bits(turned, hardware) -> None:
+    with pytest.raises(InputError, match=r"computed in float32, not in int8 .*narrow the range"):
+        NetworkSet.load([turned], hardware, weights="int8")
 
 
 def test_a_run_with_a_program_of_any_shape(turned, hardware, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def most_padding(dim: Dimension, points: Sequence[int]) -> float:
 def _choices(dim: Dimension, most: int) -> list[tuple[int, ...]]:
     """Return the best points, the fewest first, until they are near enough to each other."""
     first = _begin(dim)
-    ways = {first: (1.0, (first,))}
+    ways: dict[int, tuple[float, tuple[int, ...]]] = {first: (1.0, (first,))}
     candidates = [*_round_extents(first + 1, dim.high - 1), dim.high]
     if first == dim.high:
         return [(first,)]

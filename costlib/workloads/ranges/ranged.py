@@ -12,12 +12,15 @@ from costlib.errors import InputError, UnsupportedModelError
 from costlib.hardware import Hardware
 from costlib.tvm_compat.any_shape import lowered
 from costlib.tvm_compat.direct_calls import MAIN
+from costlib.workloads.half_precision import HalfFormat
 from costlib.workloads.interface import with_shapes
 from costlib.workloads.network import Network
 from costlib.workloads.ranges.dimension import Dimension, Dims
 from costlib.workloads.ranges.points import columns_of
 from costlib.workloads.ranges.symbolic import Symbolic, symbolic
 from costlib.workloads.ranges.table import Point, ShapeTable, grid
+from costlib.workloads.small_weights import WeightFormat
+from costlib.workloads.variants import with_dtype, with_weights
 
 _log = logging.getLogger(__name__)
 
@@ -67,6 +70,28 @@ class RangedNetwork:
         """What each network is called in the compiled file, if it is there."""
         points = grid(self.table.columns)
         return [_function(self.table.dims, point, points[-1]) for point in points]
+
+    def rounded(self, weights: WeightFormat | None, dtype: HalfFormat | None) -> RangedNetwork:
+        """Return it with weights of few bits, or products in 16 bits, at each point.
+
+        Raises
+        ------
+        InputError
+            Some shapes have no point: the program of any shape computes in float32.
+        """
+        if self.anywhere is not None and (weights or dtype):
+            raise InputError(
+                f"{self.name}: shapes that no point computes are computed in float32, not in "
+                f"{weights or dtype} ({self.unpadded}); narrow the range to {_MOST_POINTS} shapes"
+            )
+        networks = (with_dtype(with_weights(one, weights), dtype) for one in self.networks)
+        return replace(self, networks=tuple(networks))
+
+    def alone(self, sizes: Sequence[int]) -> Network:
+        """Import it at a shape, as it would be without ranges; nothing is padded."""
+        network, _ = self.symbolic.at(sizes, ())
+        point = self.networks[-1]
+        return with_dtype(with_weights(network, point.weights), point.dtype)
 
     def as_one(self, prepared: Sequence[Any], hardware: Hardware) -> Any:
         """Put the networks, prepared for a hardware, into one module that takes all shapes.
