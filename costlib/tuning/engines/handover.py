@@ -50,9 +50,7 @@ class Handover:
         self.folder = folder
         self._reference = reference
         self._failed: dict[Form, str] = {}
-        signature = getattr(reference, "signature", None)
-        count = len(inputs) if signature is None else len(signature.inputs)
-        save_arrays(folder / INPUTS, inputs[:count])
+        save_arrays(folder / INPUTS, inputs[: getattr(reference, "input_count", None)])
 
     def provide(self, form: Form) -> None:
         """Write what engines of a kind take.
