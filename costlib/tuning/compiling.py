@@ -20,7 +20,13 @@ from costlib.tuning.library import NetworkLibrary
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.originals import Arrays, Original, call_library, faults_of
 from costlib.tuning.profile import forget_profile, note_profile
-from costlib.tuning.ranges import RangeResult, check_shapes, compared_shapes, range_result
+from costlib.tuning.ranges import (
+    RangeResult,
+    RoundedShapes,
+    check_shapes,
+    compared_shapes,
+    range_result,
+)
 from costlib.tuning.result import NetworkResult
 from costlib.tvm_compat.direct_calls import MAIN
 from costlib.workloads import Network, prepare_network
@@ -78,6 +84,7 @@ class Compiler:
         self._against = against
         self._originals: dict[int, Original] = {}
         self._differ_untuned: set[str] = set()
+        self._rounded: dict[str, RoundedShapes] = {}
         self.ranges: list[RangeResult] = []
 
     def compare_untuned(self, *, allow_different: bool) -> None:
@@ -123,18 +130,19 @@ class Compiler:
             ) -> Arrays:
                 return call_library(places.get(point.sizes, other), arrays, self._measurer)[0]
 
-            compared = compared_shapes(found, untuned, self._alone)
+            if found.networks[-1].is_rounded:
+                self._rounded[found.name] = RoundedShapes(found, self._alone)
+            compared = compared_shapes(found, untuned, self._rounded.get(found.name))
             if not allow_different:
                 check_shapes(found, compared)
             self._differ_untuned |= {found.name for one in compared if one.fault}
 
     def _alone(self, network: Network, arrays: Arrays) -> Arrays:
-        """Compile a network that is no part of the run, untuned, unless that was done; run it."""
+        """Compile a network that is no part of the run, untuned, and run it."""
+        module = prepare_network(network, self._hardware)
         path = self._measurer.server.folder / f"alone-{library_name(network.name, 2)}"
-        if not path.exists():
-            module = prepare_network(network, self._hardware)
-            path = NetworkLibrary.build(module, self._untuned_on()).save(path)
-        return call_library(path, arrays, self._measurer)[0]
+        library = NetworkLibrary.build(module, self._untuned_on()).save(path)
+        return call_library(library, arrays, self._measurer)[0]
 
     def _untuned_on(self) -> Hardware:
         """Return what the untuned network is compiled for."""
@@ -287,7 +295,7 @@ class Compiler:
         def tuned(point: Point, arrays: Arrays) -> Arrays:
             return call_library(library, arrays, self._measurer, point.function)[0]
 
-        compared = compared_shapes(found, tuned, self._alone)
+        compared = compared_shapes(found, tuned, self._rounded.get(found.name))
         if found.name not in self._differ_untuned:
             check_shapes(found, compared)
         return range_result(found, library, {one.network: one for one in results}, compared)

@@ -21,7 +21,7 @@ from costlib.workloads.ranges.torch_program import TorchProgram
 from costlib.workloads.torch_arrays import to_torch
 
 
-class OnnxModule(nn.Module):
+class OnnxModule(nn.Module):  # type: ignore[misc]
     """The graph of an ONNX model, node after node.
 
     Parameters
