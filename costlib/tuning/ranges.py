@@ -175,7 +175,7 @@ def compared_shape(
         arrays = rounded(sizes, example)
         rounding_error = _largest_error(expected.compare(specs, arrays))
         expected, name = Expectation(example, arrays, precision=precision), ROUNDED
-    found = call(point, arguments_for(table, point, sizes, example))
+    found = call(point, arguments_for(table, sizes, example))
     agreement = expected.compare(specs, _cropped(table, sizes, found))
     return ShapeResult(
         sizes=table.named(sizes),
@@ -216,12 +216,12 @@ class RoundedShapes:
         table = self._network.table  # An extent of 0 cannot be compiled: its point computes it.
         point = table.serving(sizes)
         at_point = self._network.networks[self._network.functions.index(point.function)]
-        arguments = arguments_for(table, point, sizes, inputs)
+        arguments = arguments_for(table, sizes, inputs)
         return _cropped(table, sizes, self._run(in_float(at_point), arguments))
 
 
 def _cropped(table: ShapeTable, sizes: Sequence[int], outputs: Arrays) -> Arrays:
-    pairs = zip(outputs, table.output_shapes(sizes), strict=True)
+    pairs = zip(outputs, table.served(sizes).outputs, strict=True)
     return [cropped_to(array, shape) for array, shape in pairs]
 
 
@@ -229,15 +229,11 @@ def _largest_error(outputs: Sequence[OutputAgreement]) -> float | None:
     return largest_of(output.max_abs_error for output in outputs)
 
 
-def arguments_for(
-    table: ShapeTable, point: Point, sizes: Sequence[int], inputs: Arrays
-) -> list[np.ndarray]:
+def arguments_for(table: ShapeTable, sizes: Sequence[int], inputs: Arrays) -> list[np.ndarray]:
     """Return all that a point's function takes to compute a shape: inputs padded, true extents."""
-    larger = zip(inputs, table.input_shapes(point.sizes), strict=True)
-    return [
-        *(padded_to(array, shape) for array, shape in larger),
-        *table.true_extents(point, sizes),
-    ]
+    served = table.served(sizes)
+    larger = zip(inputs, served.inputs, strict=True)
+    return [*(padded_to(array, shape) for array, shape in larger), *served.lengths]
 
 
 def check_shapes(network: RangedNetwork, compared: Sequence[ShapeResult]) -> None:

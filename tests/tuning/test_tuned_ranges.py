@@ -23,6 +23,7 @@ from costlib.tuning.session import points_for
 from costlib.workloads import prepare_network
 from costlib.workloads.interface import with_shapes
 from costlib.workloads.ranges.ranged import RangedNetwork, ranged
+from costlib.workloads.ranges.table import ShapeTable
 
 WIDTH = 8
 BATCH, SEQUENCE = (1, 2), (3, 6)
@@ -92,6 +93,15 @@ def test_every_shape_is_right(program, compiled: CompiledNetwork, shape: tuple[i
     as_numpy = compiled({name: tensor.numpy() for name, tensor in given_.items()})
     assert isinstance(as_numpy["all"], np.ndarray)
     np.testing.assert_array_equal(as_numpy["all"], found["all"].numpy())
+
+
+def test_how_a_shape_is_computed_is_found_once(
+    compiled: CompiledNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [(x, compiled(x)) for x in (inputs(1, 4), inputs(1, 5))]
+    monkeypatch.setattr(ShapeTable, "sizes_of", None)
+    for x, expected in found:
+        torch.testing.assert_close(compiled(x), expected)
 
 
 @pytest.mark.parametrize(

@@ -118,8 +118,8 @@ def test_the_nearest_point_that_is_large_enough_serves(ends: list[tuple[int, int
     enough = [p for p in grid(table.columns) if all(n <= m for n, m in zip(sizes, p, strict=True))]
     assert table.serving(sizes).sizes == min(enough)
     assert table.sizes_of([spec.model_copy(update={"shape": sizes})]) == sizes
-    assert table.output_shapes(sizes) == [(sizes[0], sizes[-1] - 1)]
-    assert [int(n) for n in table.true_extents(table.serving(sizes), sizes)] == [sizes[-1]]
+    assert table.served(sizes).outputs == [(sizes[0], sizes[-1] - 1)]
+    assert [int(n) for n in table.served(sizes).lengths] == [sizes[-1]]
     assert ShapeTable.model_validate_json(table.model_dump_json()) == table
 
 
@@ -136,6 +136,7 @@ def test_a_larger_point_serves_where_it_is_faster() -> None:
 def test_padding_repeats_the_last() -> None:
     found = padded_to(np.array([[1, 2], [3, 4]]), (3, 4))
     assert found.tolist() == [[1, 2, 2, 2], [3, 4, 4, 4], [3, 4, 4, 4]]
+    assert found.ctypes.data % 64 == 0
 
 
 def test_ranges_are_those_of_the_program_unless_others_are_wanted() -> None:
@@ -181,7 +182,7 @@ def test_an_output_may_be_of_any_extent_where_nothing_is_padded() -> None:
     assert found is not None
     assert found.table.padded == ("batch",)
     assert found.table.outputs == (("batch", None, 2),)
-    assert found.table.output_shapes((1, 2)) == [(1, None, 2)]
+    assert found.table.served((1, 2)).outputs == [(1, None, 2)]
 
 
 def test_a_network_of_the_zoo_has_no_more_than_it_takes() -> None:
