@@ -14,9 +14,10 @@ from torch import nn
 from costlib.errors import UnsupportedModelError, quoted
 from costlib.workloads.importers.torch_export import decomposed_graph, export_in_ranges
 from costlib.workloads.network import InputSpec
+from costlib.workloads.ranges import onnx_moving, onnx_operators  # noqa: F401 - they enter themselves
 from costlib.workloads.ranges.dimension import Dimension
 from costlib.workloads.ranges.labels import UnpaddableError
-from costlib.workloads.ranges.onnx_operators import OPERATORS, Constant, OnnxNode
+from costlib.workloads.ranges.onnx_node import OPERATORS, Constant, OnnxNode
 from costlib.workloads.ranges.torch_program import TorchProgram
 from costlib.workloads.torch_arrays import to_torch
 

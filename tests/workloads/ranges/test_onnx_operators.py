@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from costlib.workloads.ranges.labels import UnpaddableError
-from costlib.workloads.ranges.onnx_operators import OPERATORS
+from costlib.workloads.ranges.onnx_node import OPERATORS
 from costlib.workloads.ranges.onnx_program import OnnxModule
 
 SHAPE = (2, 3, 4)
