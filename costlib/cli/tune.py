@@ -25,6 +25,8 @@ from costlib.cli.output import Json, milliseconds, print_json, print_table
 from costlib.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from costlib.hardware import Hardware
     from costlib.measure.fleet import Fleet
     from costlib.search.tasks.scheduler import Objective
@@ -270,7 +272,7 @@ def _print_result(result: TuneResult, picture: Path) -> None:
             lines.append(("needs where it runs", ", ".join(network.needs)))
         print_table(network.network, ["", ""], lines)
     for one in result.ranges:
-        _print_range(one)
+        _print_range(one, result.networks)
     lines = [
         ("trials", f"{result.trials}: {result.stopped}"),
         ("elapsed", f"{result.elapsed_s:.0f} s"),
@@ -297,9 +299,13 @@ def _hardware(
     return hardware.simulated() if simulate else hardware
 
 
-def _print_range(found: RangeResult) -> None:
+def _print_range(found: RangeResult, networks: Sequence[NetworkResult]) -> None:
     from costlib.tuning.ranges import sizes_text
+    from costlib.workloads.agreement import largest_of
 
+    at = {network.network: network for network in networks}
+    engines = list(dict.fromkeys(e.title for p in found.points for e in at[p.network].engines))
+    seconds = [{e.title: e.latency_s for e in at[p.network].engines} for p in found.points]
     rows = [
         (
             sizes_text(point.sizes),
@@ -307,10 +313,11 @@ def _print_range(found: RangeResult) -> None:
             milliseconds(point.latency_before_s),
             milliseconds(point.latency_after_s),
             milliseconds(point.pytorch_latency_s),
+            *(milliseconds(taken_s.get(title)) for title in engines),
         )
-        for point in found.points
+        for point, taken_s in zip(found.points, seconds, strict=True)
     ]
-    columns = ["tuned at", ">trials", ">before", ">after", ">PyTorch"]
+    columns = ["tuned at", ">trials", ">before", ">after", ">PyTorch", *(f">{e}" for e in engines)]
     print_table(f"{found.network} in any shape", columns, rows)
     lines = [("between", found.between)]
     lines += [
@@ -320,7 +327,9 @@ def _print_range(found: RangeResult) -> None:
         )
         for one in found.compared
     ]
-    print_table("compared with PyTorch", ["", ""], [*lines, ("compiled network", found.library)])
+    lines += _rounding(largest_of(one.rounding_error for one in found.compared))
+    lines.append(("compiled network", found.library))
+    print_table(f"compared with {found.compared[0].original}", ["", ""], lines)
 
 
 def _weights(name: str | None) -> WeightFormat | None:

@@ -20,7 +20,13 @@ from costlib.tuning.library import NetworkLibrary
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.originals import Arrays, Original, call_library, faults_of
 from costlib.tuning.profile import forget_profile, note_profile
-from costlib.tuning.ranges import RangeResult, check_shapes, compared_shapes, range_result
+from costlib.tuning.ranges import (
+    RangeResult,
+    RoundedShapes,
+    check_shapes,
+    compared_shapes,
+    range_result,
+)
 from costlib.tuning.result import NetworkResult
 from costlib.tuning.vendor import Vendor, VendorProgram, faster_by_onednn
 from costlib.tvm_compat.direct_calls import MAIN
@@ -81,6 +87,7 @@ class Compiler:
         self._vendor = vendor
         self._originals: dict[int, Original] = {}
         self._differ_untuned: set[str] = set()
+        self._rounded: dict[str, RoundedShapes] = {}
         self.ranges: list[RangeResult] = []
         self._by_vendor: Mapping[str, VendorProgram] = {}
 
@@ -127,10 +134,19 @@ class Compiler:
             ) -> Arrays:
                 return call_library(places.get(point.sizes, other), arrays, self._measurer)[0]
 
-            compared = compared_shapes(found, untuned)
+            if found.networks[-1].is_rounded:
+                self._rounded[found.name] = RoundedShapes(found, self._alone)
+            compared = compared_shapes(found, untuned, self._rounded.get(found.name))
             if not allow_different:
                 check_shapes(found, compared)
             self._differ_untuned |= {found.name for one in compared if one.fault}
+
+    def _alone(self, network: Network, arrays: Arrays) -> Arrays:
+        """Compile a network that is no part of the run, untuned, and run it."""
+        module = prepare_network(network, self._hardware)
+        path = self._measurer.server.folder / f"alone-{library_name(network.name, 2)}"
+        library = NetworkLibrary.build(module, self._untuned_on()).save(path)
+        return call_library(library, arrays, self._measurer)[0]
 
     def _untuned_on(self) -> Hardware:
         """Return what the untuned network is compiled for."""
@@ -257,7 +273,11 @@ class Compiler:
         outputs: Sequence[OutputAgreement],
         tuned_s: Sequence[float],
     ) -> Any:
-        """Time a network beside others, and say what came of it."""
+        """Time a network beside others, and say what came of it.
+
+        Beside engines, of a network with ranges the least and the largest point alone.
+        """
+        against = () if self.networks.is_inner_point(network.name) else self._against
         figures = compare(
             network,
             original,
@@ -265,7 +285,7 @@ class Compiler:
             self._measurer,
             outputs,
             tuned_s,
-            self._against,
+            against,
             self._report,
             built.function,
         )
@@ -296,7 +316,7 @@ class Compiler:
         def tuned(point: Point, arrays: Arrays) -> Arrays:
             return call_library(library, arrays, self._measurer, point.function)[0]
 
-        compared = compared_shapes(found, tuned)
+        compared = compared_shapes(found, tuned, self._rounded.get(found.name))
         if found.name not in self._differ_untuned:
             check_shapes(found, compared)
         return range_result(found, library, {one.network: one for one in results}, compared)

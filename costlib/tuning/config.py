@@ -68,9 +68,6 @@ class TuneConfig(FrozenStrict):
         """A setting that only networks of fixed shapes can have, if there is one."""
         settings = {
             "--layouts": self.layouts,
-            "--weights": self.weights is not None,
-            "--dtype": self.dtype is not None,
-            "--against": bool(self.against),
             "the objective 'requirement'": self.objective == "requirement",
         }
         return next((name for name, is_set in settings.items() if is_set), None)

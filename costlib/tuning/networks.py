@@ -17,6 +17,7 @@ from costlib.hardware import Hardware
 from costlib.measure.cold_weights import as_called
 from costlib.measure.config import MeasureConfig
 from costlib.schema import CacheState
+from costlib.search.tasks.planning import lesser_trials
 from costlib.tuning.mixing import slower_by_winograd
 from costlib.workloads import Network, load_network, prepare_network
 from costlib.workloads.extraction import tasks_of
@@ -72,8 +73,9 @@ class NetworkSet:
         *,
         try_layouts: bool = False,
         weights: WeightFormat | None = None,
-        dims: Dims | None = None,
         dtype: HalfFormat | None = None,
+        dims: Dims | None = None,
+        trials: int = 64,
         fixed_for: str | None = None,
         example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     ) -> NetworkSet:
@@ -89,13 +91,22 @@ class NetworkSet:
             Take each network with convolutions in other layouts, too.
         weights
             In how many bits weights are kept, if not as they are.
-        dims
-            Ranges of dimensions, by their names.
         dtype
             What products multiply, if not what they do.
+        dims, trials
+            Ranges of dimensions, by their names; and what a run has to measure, which says how many
+            points they have: each task of a point that is not the largest gets a trial at least.
         fixed_for
             A setting for which there must be none.
         """
+
+        def varied(network: Network) -> Network:
+            return with_dtype(with_weights(network, weights), dtype)
+
+        def affordable(largest: Network) -> int:
+            tasks = tasks_of(prepare_network(varied(largest), hardware), hardware.target)
+            return 1 + lesser_trials(trials) // max(len(tasks), 1)
+
         loaded: list[Network] = []
         ranges: list[tuple[int, RangedNetwork]] = []
         for source in sources:
@@ -104,13 +115,12 @@ class NetworkSet:
                     raise InputError(
                         f"{fixed_for} takes networks of fixed shapes; {program.name} has ranges"
                     )
-                found = at_points(program)
+                found = at_points(program, affordable).rounded(weights, dtype)
                 ranges.append((len(loaded), found))
                 loaded += found.networks
             else:
                 loaded.append(load_network(source, example_inputs=example_inputs))
-        given = [with_dtype(with_weights(network, weights), dtype) for network in loaded]
-        versions = [_versions(network, hardware, try_layouts) for network in given]
+        versions = [_versions(varied(network), hardware, try_layouts) for network in loaded]
         networks = [network for group in versions for network, _ in group]
         source_of = [number for number, group in enumerate(versions) for _ in group]
         prepared = [module for group in versions for _, module in group]
@@ -121,8 +131,8 @@ class NetworkSet:
         for row, tasks in zip(calls, extracted, strict=True):
             for task in tasks:
                 row[places[task.workload_id]] = task.weight
-        weights = calls.sum(0).tolist()
-        merged = [task.times(w) for task, w in zip(distinct.values(), weights, strict=True)]
+        counts = calls.sum(0).tolist()
+        merged = [task.times(n) for task, n in zip(distinct.values(), counts, strict=True)]
         return cls(networks, prepared, source_of, merged, calls, ranges)
 
     def as_called(self, hardware: Hardware, config: MeasureConfig) -> NetworkSet:
@@ -172,6 +182,11 @@ class NetworkSet:
             return True
         function = found.functions[network - self.first_point(found)]
         return function in {point.function for point in found.table.points}
+
+    def is_inner_point(self, name: str) -> bool:
+        """Whether a network is a point of a range and neither the least nor the largest."""
+        inner = [network for _, found in self.ranges for network in found.networks[1:-1]]
+        return name in {network.name for network in inner}
 
     def first_point(self, network: RangedNetwork) -> int:
         """Return the number of the network that is the first point of a range."""

@@ -10,12 +10,14 @@ import numpy as np
 from costlib.errors import DifferentNetworkError
 from costlib.frozen import Frozen
 from costlib.tuning.comparison import Comparison
-from costlib.tuning.originals import faults_of
+from costlib.tuning.originals import ROUNDED, Arrays, faults_of
 from costlib.tuning.tensors import cropped_to
-from costlib.workloads.agreement import Expectation, OutputAgreement
+from costlib.workloads.agreement import Expectation, OutputAgreement, largest_of
+from costlib.workloads.network import Network
 from costlib.workloads.ranges.ranged import RangedNetwork
 from costlib.workloads.ranges.symbolic import Symbolic
 from costlib.workloads.ranges.table import Point, ShapeTable, padded_to
+from costlib.workloads.variants import in_float
 
 _BETWEEN = 4
 """Shapes between the points that are compared, beside the ends of the ranges."""
@@ -51,8 +53,13 @@ class ShapeResult(Frozen):
     ----------
     sizes, served_by
         Extents of the dimensions, and those of the point that computes it.
+    original
+        What it is compared with: the original, or if numbers are rounded to fewer bits, the network
+        of this shape alone in float32 with the same numbers rounded.
     max_abs_error
         Largest difference of any output.
+    rounding_error
+        Largest difference from the original that comes of such rounding.
     outputs
         Each output.
     fault
@@ -61,7 +68,9 @@ class ShapeResult(Frozen):
 
     sizes: dict[str, int]
     served_by: dict[str, int]
+    original: str = "PyTorch"
     max_abs_error: float | None
+    rounding_error: float | None = None
     outputs: tuple[OutputAgreement, ...] = ()
     fault: str | None = None
 
@@ -122,51 +131,109 @@ def telling_shapes(network: RangedNetwork, seed: int = 0) -> list[tuple[int, ...
     return list(dict.fromkeys(found))
 
 
-Call = Callable[[Point, Sequence[np.ndarray]], Sequence[np.ndarray]]
+Call = Callable[[Point, Arrays], Arrays]
 """Runs what was compiled for a point with all that it takes, and returns all that it returns."""
 
+Run = Callable[[Network, Arrays], Arrays]
+"""Compiles a network, untuned, and runs it."""
 
-def compared_shapes(network: RangedNetwork, call: Call) -> tuple[ShapeResult, ...]:
+Rounded = Callable[[Sequence[int], Arrays], Arrays]
+"""Computes a shape in float32 with the numbers that a network rounds to fewer bits rounded."""
+
+
+def compared_shapes(
+    network: RangedNetwork, call: Call, rounded: Rounded | None = None
+) -> tuple[ShapeResult, ...]:
     """Compare a compiled network with its original at several shapes of its ranges."""
+    original, table, precision = network.symbolic, network.table, network.networks[-1].precision
     return tuple(
-        compared_shape(network.symbolic, network.table, sizes, call, seed)
-        for seed, sizes in enumerate(telling_shapes(network))
+        compared_shape(original, table, sizes, call, rounded, precision)
+        for sizes in telling_shapes(network)
     )
 
 
 def compared_shape(
-    original: Symbolic, table: ShapeTable, sizes: Sequence[int], call: Call, seed: int = 0
+    original: Symbolic,
+    table: ShapeTable,
+    sizes: Sequence[int],
+    call: Call,
+    rounded: Rounded | None = None,
+    precision: str = "float32",
 ) -> ShapeResult:
-    """Compare a compiled network with its original at one shape, with inputs drawn by a seed."""
+    """Compare a compiled network with its original at one shape.
+
+    Of one that is rounded to fewer bits, compare with what is ``rounded`` likewise; ``precision``
+    is the dtype with the fewest digits that it computes in.
+    """
     point = table.serving(sizes)
-    example = original.example(sizes, seed)
-    expected = Expectation.of(original.reference(sizes), example)
-    outputs = zip(
-        call(point, arguments_for(table, point, sizes, example)),
-        table.output_shapes(sizes),
-        strict=True,
-    )
+    example = original.example(sizes)
     specs = original.signature(sizes).outputs
-    agreement = expected.compare(specs, [cropped_to(array, shape) for array, shape in outputs])
-    errors = [one.max_abs_error for one in agreement if one.max_abs_error is not None]
+    reference = original.reference(sizes)
+    expected, name = Expectation.of(reference, example, precision), reference.name
+    rounding_error = None
+    if rounded is not None:
+        arrays = rounded(sizes, example)
+        rounding_error = _largest_error(expected.compare(specs, arrays))
+        expected, name = Expectation(example, arrays, precision=precision), ROUNDED
+    found = call(point, arguments_for(table, sizes, example))
+    agreement = expected.compare(specs, _cropped(table, sizes, found))
     return ShapeResult(
         sizes=table.named(sizes),
         served_by=table.named(point.sizes),
-        max_abs_error=max(errors, default=None),
+        original=name,
+        max_abs_error=_largest_error(agreement),
+        rounding_error=rounding_error,
         outputs=tuple(agreement),
         fault="; ".join(faults_of(agreement)) or None,
     )
 
 
-def arguments_for(
-    table: ShapeTable, point: Point, sizes: Sequence[int], inputs: Sequence[np.ndarray]
-) -> list[np.ndarray]:
+class RoundedShapes:
+    """Computes shapes of a network by themselves, in float32 with rounded numbers, each once.
+
+    Parameters
+    ----------
+    network
+        The network, which rounds numbers to fewer bits.
+    run
+        Compiles a network, untuned, and runs it.
+    """
+
+    def __init__(self, network: RangedNetwork, run: Run) -> None:
+        self._network, self._run = network, run
+        self._known: dict[tuple[int, ...], Arrays] = {}
+
+    def __call__(self, sizes: Sequence[int], inputs: Arrays) -> Arrays:
+        """Return the outputs for inputs, which are the same for each shape."""
+        key = tuple(sizes)
+        if key not in self._known:
+            self._known[key] = self._computed(key, inputs)
+        return self._known[key]
+
+    def _computed(self, sizes: tuple[int, ...], inputs: Arrays) -> Arrays:
+        if all(sizes):
+            return self._run(in_float(self._network.alone(sizes)), inputs)
+        table = self._network.table  # An extent of 0 cannot be compiled: its point computes it.
+        point = table.serving(sizes)
+        at_point = self._network.networks[self._network.functions.index(point.function)]
+        arguments = arguments_for(table, sizes, inputs)
+        return _cropped(table, sizes, self._run(in_float(at_point), arguments))
+
+
+def _cropped(table: ShapeTable, sizes: Sequence[int], outputs: Arrays) -> Arrays:
+    pairs = zip(outputs, table.served(sizes).outputs, strict=True)
+    return [cropped_to(array, shape) for array, shape in pairs]
+
+
+def _largest_error(outputs: Sequence[OutputAgreement]) -> float | None:
+    return largest_of(output.max_abs_error for output in outputs)
+
+
+def arguments_for(table: ShapeTable, sizes: Sequence[int], inputs: Arrays) -> list[np.ndarray]:
     """Return all that a point's function takes to compute a shape: inputs padded, true extents."""
-    larger = zip(inputs, table.input_shapes(point.sizes), strict=True)
-    return [
-        *(padded_to(array, shape) for array, shape in larger),
-        *table.true_extents(point, sizes),
-    ]
+    served = table.served(sizes)
+    larger = zip(inputs, served.inputs, strict=True)
+    return [*(padded_to(array, shape) for array, shape in larger), *served.lengths]
 
 
 def check_shapes(network: RangedNetwork, compared: Sequence[ShapeResult]) -> None:
@@ -174,8 +241,8 @@ def check_shapes(network: RangedNetwork, compared: Sequence[ShapeResult]) -> Non
     for one in compared:
         if one.fault is not None:
             raise DifferentNetworkError(
-                f"{network.name} with {one.shape} computes something else than PyTorch: "
-                f"{one.fault}; --allow-different tunes it all the same"
+                f"{network.name} with {one.shape} computes something else than "
+                f"{one.original}: {one.fault}; --allow-different tunes it all the same"
             )
 
 

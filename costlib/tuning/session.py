@@ -30,6 +30,7 @@ from costlib.workloads.task import Task
 RUN = "run.json"
 TASKS = "tasks.json"
 _COLD = "cold_weights"
+_POINTS_FOR = "points_for_trials"
 
 OUTPUTS = (TASKS, RESULT, BATCHES, WORKLOADS, RECORDS)
 """What else a run writes that could be somebody else's, such as a database of MetaSchedule."""
@@ -63,6 +64,9 @@ class Session:
         Whether it goes on with the run that is there.
     cold
         Whether tasks are measured with weights from memory; another session must do the same.
+    points_for
+        For how many trials the points of ranges were chosen, if there are ranges; another session
+        has the same points.
 
     Attributes
     ----------
@@ -86,6 +90,7 @@ class Session:
         *,
         resume: bool = False,
         cold: bool = False,
+        points_for: int | None = None,
     ) -> None:
         self.folder = folder
         self.hardware = hardware
@@ -96,6 +101,8 @@ class Session:
         }
         if cold:
             settings[_COLD] = True
+        if points_for is not None:
+            settings[_POINTS_FOR] = points_for
         check_place(folder, resume=resume)
         is_noted = _is_noted(folder, settings)
         remove_stale(folder)
@@ -158,14 +165,26 @@ def as_begun(folder: Path, config: MeasureConfig) -> MeasureConfig:
     So did all runs of older versions. A folder that holds no run, or one that cannot be read, says
     nothing.
     """
-    try:
-        noted = json.loads((folder / RUN).read_text(errors="replace"))
-    except (OSError, ValueError):
-        return config
-    if not isinstance(noted, dict):
+    noted = _noted(folder)
+    if noted is None:
         return config
     is_cold = config.cold_weights and bool(noted.get(_COLD))
     return config.model_copy(update={"cold_weights": is_cold})
+
+
+def points_for(folder: Path, trials: int) -> int:
+    """Return for how many trials points of ranges are chosen: as many as the run began with."""
+    found = (_noted(folder) or {}).get(_POINTS_FOR)
+    return found if isinstance(found, int) and found > 0 else trials
+
+
+def _noted(folder: Path) -> dict[str, Any] | None:
+    """Return what a folder is noted to be a run of; ``None`` if it says nothing."""
+    try:
+        noted = json.loads((folder / RUN).read_text(errors="replace"))
+    except (OSError, ValueError):
+        return None
+    return noted if isinstance(noted, dict) else None
 
 
 def check_place(folder: Path, *, resume: bool) -> None:

@@ -52,12 +52,14 @@ class Given:
 
     def tensor(self, shape: Sequence[int] | None = None) -> Any:
         """Return it as TVM's, in the same memory if that is possible; padded to a larger shape."""
+        value = self.value
         if shape is not None and tuple(shape) != self.spec.shape:
-            return tvm.runtime.tensor(padded_to(self._numpy(), shape))
+            value = padded_to(self._numpy(), shape)
         try:
-            return tvm.runtime.from_dlpack(self.value)
+            return tvm.runtime.from_dlpack(value)
         except _NOT_SHARED:
-            return tvm.runtime.tensor(np.array(self._numpy(), order="C"))
+            array = self._numpy() if value is self.value else value
+            return tvm.runtime.tensor(np.array(array, order="C"))
 
     def _numpy(self) -> np.ndarray:
         if self.is_torch:

@@ -60,7 +60,7 @@ class Traced:
             for spec in network.signature.inputs
         ]
         if (shapes := network.shapes) is not None:
-            inputs += shapes.true_extents(shapes.points[-1], shapes.points[-1].sizes)
+            inputs += shapes.served(shapes.points[-1].sizes).lengths
         save_arrays(self._inputs, [*inputs, *(one.numpy() for one in network.first_state())])
 
     def plain(self, secs: float) -> float:

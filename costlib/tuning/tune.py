@@ -32,7 +32,7 @@ from costlib.tuning.progress import Progress, TuneProgress
 from costlib.tuning.ranges import RangeResult, with_trials
 from costlib.tuning.result import FURTHER_TRIALS, RESULT, TaskResult, TuneResult
 from costlib.tuning.run import Batch, TuningRun
-from costlib.tuning.session import Baseline, Session, as_begun, check_place
+from costlib.tuning.session import Baseline, Session, as_begun, check_place, points_for
 from costlib.tuning.workplace import compiler_for, measurer_for, tuned_for
 from costlib.workloads.ranges.dimension import Dims
 from costlib.workloads.task import Task
@@ -130,6 +130,7 @@ def tune(
         progress.report("importing the network" if len(sources) == 1 else "importing the networks")
         known = loaded.canary(hardware.hardware_id) if loaded else None
         with measurer_for(hardware, config.measure, known, fleet) as measurer:
+            begun_with = points_for(folder, trials)
             networks = NetworkSet.load(
                 sources,
                 hardware,
@@ -137,6 +138,7 @@ def tune(
                 weights=config.weights,
                 dtype=config.dtype,
                 dims=dim,
+                trials=begun_with,
                 fixed_for="--simulate" if hardware.is_simulated else config.fixed_for,
                 example_inputs=example_inputs,
             ).as_called(hardware, as_begun(folder, config.measure))
@@ -144,6 +146,7 @@ def tune(
                 *(folder, networks.names, hardware, seed),
                 resume=resume,
                 cold=networks.has_cold_weights,
+                points_for=begun_with if networks.ranges else None,
             )
             progress.begin(networks.tasks)
             progress.report("starting the measuring process")

@@ -34,6 +34,11 @@ class TorchReference:
     state: Mapping[str, Any] = field(default_factory=dict)
     program: Any = None
 
+    @property
+    def input_count(self) -> int | None:
+        """How many inputs the module takes, if that is known; others behind them are left out."""
+        return None if self.signature is None else len(self.signature.inputs)
+
     def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return PyTorch's own outputs, in the network's order, and the state after the call.
 

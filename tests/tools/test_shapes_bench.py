@@ -18,6 +18,7 @@ from tools.benchmarks import shapes as bench
 from tools.evidence.in_ranges import AtShape, InRange, summarise_ranges
 from tools.evidence.pages import page as pages
 from tools.evidence.pages import shapes as page
+from tools.evidence.range_curves import range_curves
 
 NETWORK, DIM = "tiny", "sequence=7:8"
 
@@ -107,4 +108,19 @@ def test_the_page_says_what_was_tuned_alone(monkeypatch: pytest.MonkeyPatch) -> 
     assert "a random sample of 1" in text
     assert "0.50" in text
     (make,) = page.PAGE.pictures().values()
-    assert make().axes
+    (axes,) = make().axes
+    lines = {str(line.get_label()): line for line in axes.get_lines()}
+    assert [*lines["one file"].get_xdata()] == [5, 6]
+    assert [*lines["one file"].get_ydata()] == [2, 2]
+    assert [*lines["PyTorch"].get_ydata()] == [4, 4]
+    assert [*lines["tuned for this shape alone"].get_xdata()] == [5]
+
+
+def test_shapes_of_two_dimensions_are_points_without_lines() -> None:
+    shapes = [shape(5), shape(6)]
+    wide = [one.model_copy(update={"sizes": {"batch": 2, **one.sizes}}) for one in shapes]
+    dims = {"batch": (1, 2), "sequence": (5, 8)}
+    (axes,) = range_curves(row(*wide).model_copy(update={"dims": dims}), "").axes
+    assert axes.get_xlabel() == "batch x sequence"
+    assert [[*line.get_xdata()] for line in axes.get_lines()] == [[10, 12]] * 2
+    assert {line.get_linestyle() for line in axes.get_lines()} == {"None"}

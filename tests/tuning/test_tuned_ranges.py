@@ -17,10 +17,13 @@ from costlib.errors import DifferentNetworkError, InputError
 from costlib.tuning.check import check
 from costlib.tuning.compiled import CompiledNetwork
 from costlib.tuning.config import TuneConfig
+from costlib.tuning.networks import NetworkSet
 from costlib.tuning.ranges import ShapeResult, check_shapes
+from costlib.tuning.session import points_for
 from costlib.workloads import prepare_network
 from costlib.workloads.interface import with_shapes
 from costlib.workloads.ranges.ranged import RangedNetwork, ranged
+from costlib.workloads.ranges.table import ShapeTable
 
 WIDTH = 8
 BATCH, SEQUENCE = (1, 2), (3, 6)
@@ -92,6 +95,15 @@ def test_every_shape_is_right(program, compiled: CompiledNetwork, shape: tuple[i
     np.testing.assert_array_equal(as_numpy["all"], found["all"].numpy())
 
 
+def test_how_a_shape_is_computed_is_found_once(
+    compiled: CompiledNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [(x, compiled(x)) for x in (inputs(1, 4), inputs(1, 5))]
+    monkeypatch.setattr(ShapeTable, "sizes_of", None)
+    for x, expected in found:
+        torch.testing.assert_close(compiled(x), expected)
+
+
 @pytest.mark.parametrize(
     ("shape", "reason"),
     [
@@ -117,6 +129,14 @@ def test_points_share_kernels_and_those_that_do_not_serve_are_left_out(
     assert len(with_shapes(modules | {"again": modules["main"]}, again).functions) == alone + 1
 
 
+def test_there_are_as_many_points_as_trials_for_their_tasks(program, hardware) -> None:
+    few, many = (NetworkSet.load([program], hardware, trials=trials) for trials in (60, 600))
+    assert [len(found.networks) for found in (few, many)] == [4, 6]
+    assert 0 < len(few.lesser_tasks) <= 60 / 2
+    assert {*few.names} < {*many.names}
+    assert [many.is_inner_point(name) for name in many.names] == [False, *[True] * 4, False]
+
+
 def test_check_compares_both_ends_and_shapes_between(program, hardware) -> None:
     found = check(program, hardware=hardware, dim={"batch": (1, 1), "sequence": (4, 6)})
     assert found.status == "right"
@@ -135,8 +155,6 @@ def test_a_different_shape_is_an_error(network: RangedNetwork) -> None:
     ("config", "reason"),
     [
         (TuneConfig(layouts=True), "--layouts takes networks of fixed shapes"),
-        (TuneConfig(weights="int8"), "--weights takes networks of fixed shapes"),
-        (TuneConfig(against=("onnxruntime",)), "--against takes networks of fixed shapes"),
         (TuneConfig(objective="requirement", required_s=(1.0,)), "'requirement' takes networks"),
     ],
 )
@@ -158,7 +176,32 @@ def test_a_run_of_a_range(program, hardware, tmp_path: Path) -> None:
     assert "the next larger point along sequence" in found.between
     assert not any(one.fault for one in found.compared)
     assert json.loads((out / "result.json").read_text())["ranges"][0]["dims"]["sequence"] == [5, 6]
+    assert points_for(out, 400) == 4
     assert CompiledNetwork.load(out / "network.so")(inputs(1, 5))["all"].shape == (1, 5, WIDTH)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [TuneConfig(weights="int8"), TuneConfig(dtype="bfloat16", against=("onnxruntime",))],
+    ids=["int8", "bfloat16"],
+)
+def test_a_run_of_a_range_in_fewer_bits_beside_engines(
+    program, hardware, tmp_path: Path, config: TuneConfig
+) -> None:
+    given_ = {"out": tmp_path, "trials": 2, "hardware": hardware, "dim": {"batch": (1, 1)}}
+    result = tune(program, bundle="none", config=config, **given_)
+    (found,) = result.ranges
+    assert any(one.sizes != one.served_by for one in found.compared)
+    for one in found.compared:
+        assert one.original == "the rounded network in float32"
+        assert one.fault is None
+        assert one.rounding_error is not None and 0 < one.rounding_error < 0.1
+    engines = [engine for network in result.networks for engine in network.engines]
+    assert [engine.name for engine in engines] == [*config.against] * len(result.networks)
+    assert not [engine.problem for engine in engines if engine.problem]
+    x = inputs(1, 5)
+    ours, original = CompiledNetwork.load(found.library)(x), program.module()(x)
+    assert 0 < (ours["all"] - original["all"]).abs().max() < 0.1
 
 
 class Step(nn.Module):
@@ -240,6 +283,11 @@ def test_a_program_of_any_shape_computes_what_no_point_does(
             x = torch.randn(batch, extent, WIDTH)
             for found, expected in zip(compiled(x), turned.module()(x), strict=True):
                 torch.testing.assert_close(found, expected)
+
+
+def test_a_program_of_any_shape_has_no_fewer_bits(turned, hardware) -> None:
+    with pytest.raises(InputError, match=r"computed in float32, not in int8 .*narrow the range"):
+        NetworkSet.load([turned], hardware, weights="int8")
 
 
 def test_a_run_with_a_program_of_any_shape(turned, hardware, tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ def at_shape(
 
     compared = compared_shape(network, table, sizes, call)
     point, inputs = table.serving(sizes), network.example(sizes)
-    arguments = arguments_for(table, point, sizes, inputs)
+    arguments = arguments_for(table, sizes, inputs)
     pytorch = network.reference(sizes).timed(inputs)
     with ScratchFolder() as folder:
         save_arrays(folder / "larger", arguments)
@@ -165,8 +165,8 @@ def at_shape(
     outputs = [np.zeros(spec.shape, spec.dtype) for spec in specs]
 
     def handle() -> None:
-        arguments_for(table, table.serving(sizes), sizes, inputs)
-        for output, shape in zip(outputs, table.output_shapes(sizes), strict=True):
+        arguments_for(table, sizes, inputs)
+        for output, shape in zip(outputs, table.served(sizes).outputs, strict=True):
             cropped_to(output, shape)
 
     return AtShape(

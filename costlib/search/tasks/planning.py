@@ -204,12 +204,17 @@ class Planner:
 
     def _each(self, trials: int) -> int:
         """Trials that are kept for each lesser task."""
-        most = int(_LESSER_SHARE * trials) // max(len(self._lesser), 1)
+        most = lesser_trials(trials) // max(len(self._lesser), 1)
         return max(1, min(_LESSER_TRIALS, most))
 
     def _most(self, task: int, trials: int) -> int:
         """Programs of a task that may be measured at once."""
         return self._each(trials) if task in self._lesser else trials
+
+
+def lesser_trials(trials: int) -> int:
+    """Return how many of a run's trials its lesser tasks get at most, if each has at least one."""
+    return int(_LESSER_SHARE * trials)
 
 
 def _too_little(gain: float, min_gain: float) -> str:

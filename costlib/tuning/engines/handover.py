@@ -40,7 +40,8 @@ class Handover:
     reference
         The network's original; ``None`` if it has none.
     inputs
-        What it is called with.
+        What it is called with; what its original does not take, such as the true extents of a
+        padded shape, is left out.
     folder
         Where the files go.
     """
@@ -49,7 +50,7 @@ class Handover:
         self.folder = folder
         self._reference = reference
         self._failed: dict[Form, str] = {}
-        save_arrays(folder / INPUTS, inputs)
+        save_arrays(folder / INPUTS, inputs[: getattr(reference, "input_count", None)])
 
     def provide(self, form: Form) -> None:
         """Write what engines of a kind take.

@@ -1,8 +1,7 @@
-"""A named dimension with a range, and the points of it that are compiled."""
+"""A named dimension with a range."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -14,11 +13,6 @@ Dims = Mapping[str, tuple[int, int]]
 """Ranges of dimensions by their names, both ends included."""
 
 _DIMENSION = re.compile(r"([^=\s]+)=(-?\d+):(-?\d+)")
-_RATIO = 1.5
-"""Of neighbouring points, if there may be so many: the larger one serves what lies between."""
-
-_SIGNIFICANT = 3
-"""Bits of a point that are not zero, so that it can be tiled."""
 
 
 class Dimension(Frozen):
@@ -44,18 +38,6 @@ class Dimension(Frozen):
 
     def __len__(self) -> int:
         return self.high - self.low + 1
-
-    def points(self, most: int) -> tuple[int, ...]:
-        """Return extents that serve the range, both ends and others in even ratios between.
-
-        1 serves 0, for which nothing can be compiled.
-        """
-        low = max(self.low, 1)
-        steps = math.ceil(math.log(self.high / low, _RATIO))
-        steps = max(1, min(steps, most - 1))
-        inner = (low * (self.high / low) ** (i / steps) for i in range(1, steps))
-        found = {low, self.high, *map(_round, inner)}
-        return tuple(sorted(point for point in found if low <= point <= self.high))
 
 
 def parse_dims(texts: Sequence[str]) -> dict[str, tuple[int, int]]:
@@ -90,9 +72,3 @@ def name_at(name: str, dims: Sequence[Dimension], sizes: Sequence[int]) -> str:
     """Name a network at extents of its dimensions."""
     pairs = zip(dims, sizes, strict=True)
     return f"{name}@{','.join(f'{dim.name}={extent}' for dim, extent in pairs)}"
-
-
-def _round(extent: float) -> int:
-    """Round to a number of few significant bits."""
-    step = 1 << max(0, math.frexp(extent)[1] - _SIGNIFICANT)
-    return step * round(extent / step)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,10 @@ from costlib.workloads.importers.onnx import import_onnx_model
 from costlib.workloads.importers.onnx.loading import load_model
 from costlib.workloads.network import Network, Reference
 from costlib.workloads.ranges.dimension import Dimension, Dims, check_names, name_at
+from costlib.workloads.ranges.labels import UnpaddableError
+from costlib.workloads.ranges.onnx_program import torch_program
 from costlib.workloads.ranges.table import Shape
+from costlib.workloads.ranges.torch_program import TorchProgram
 from costlib.workloads.signature import Signature
 
 
@@ -46,9 +50,23 @@ class OnnxModel:
         """The shapes of its inputs."""
         return tuple(tuple(_extents(value)) for value in inputs_of(self.model))
 
+    @cached_property
+    def _program(self) -> TorchProgram | UnpaddableError:
+        """The model as a program of PyTorch, or why it is none."""
+        if not all(dim.low for dim in self.dims):
+            return UnpaddableError("an input of an ONNX model has an element at least")
+        shapes = {value.name: _extents(value) for value in inputs_of(self.model)}
+        inputs = self._at([dim.high for dim in self.dims]).inputs
+        try:
+            return torch_program(self.name, self.model, self.dims, shapes, inputs)
+        except UnpaddableError as error:
+            return error
+
     @property
     def output_shapes(self) -> tuple[Shape, ...]:
-        """The shapes of its outputs: whatever comes out, as nothing is padded."""
+        """The shapes of its outputs; whatever comes out, if nothing can be padded."""
+        if isinstance(self._program, TorchProgram):
+            return self._program.output_shapes
         outputs = self._at([dim.high for dim in self.dims]).interface.outputs
         return tuple((None,) * len(spec.shape) for spec in outputs)
 
@@ -67,13 +85,21 @@ class OnnxModel:
         return self._at(sizes).random_inputs(seed)
 
     def paddable(self) -> tuple[tuple[str, ...], str | None]:
-        """Return that a larger shape serves no smaller one, and why."""
-        return (), "it is an ONNX model, of which nothing is proven"
+        """Return along what a larger shape serves a smaller one, and why not along the others.
+
+        It is proven of the model in PyTorch's operators.
+        """
+        if isinstance(self._program, TorchProgram):
+            return self._program.paddable()
+        return (), str(self._program)
 
     def at(self, point: Sequence[int], along: Sequence[str]) -> tuple[Network, tuple[str, ...]]:
-        """Import it at a point."""
-        assert not along, "nothing is padded"
-        return self._at(point), ()
+        """Import it at a point; what computes smaller shapes, too, from PyTorch's operators."""
+        if not along:
+            return self._at(point), ()
+        assert isinstance(self._program, TorchProgram), "it is padded"
+        network, lengths = self._program.at(point, along)
+        return replace(network, reference=self.reference(point)), lengths
 
     def at_any_shape(self) -> Any:
         """Return it as a Relax module of symbolic extents."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,19 +12,23 @@ from costlib.errors import InputError, UnsupportedModelError
 from costlib.hardware import Hardware
 from costlib.tvm_compat.any_shape import lowered
 from costlib.tvm_compat.direct_calls import MAIN
+from costlib.workloads.half_precision import HalfFormat
 from costlib.workloads.interface import with_shapes
 from costlib.workloads.network import Network
 from costlib.workloads.ranges.dimension import Dimension, Dims
+from costlib.workloads.ranges.points import columns_of
 from costlib.workloads.ranges.symbolic import Symbolic, symbolic
 from costlib.workloads.ranges.table import Point, ShapeTable, grid
+from costlib.workloads.small_weights import WeightFormat
+from costlib.workloads.variants import with_dtype, with_weights
 
 _log = logging.getLogger(__name__)
 
-_POINTS = {1: 6, 2: 4}
-"""Points of each of so many dimensions; of more, both ends."""
-
 _MOST_POINTS = 32
 """Of a network."""
+
+_FEW_POINTS = 6
+"""Of a network that is not tuned."""
 
 ANYWHERE = f"{MAIN}_anywhere"
 """The function that computes shapes which no point does."""
@@ -67,6 +71,28 @@ class RangedNetwork:
         points = grid(self.table.columns)
         return [_function(self.table.dims, point, points[-1]) for point in points]
 
+    def rounded(self, weights: WeightFormat | None, dtype: HalfFormat | None) -> RangedNetwork:
+        """Return it with weights of few bits, or products in 16 bits, at each point.
+
+        Raises
+        ------
+        InputError
+            Some shapes have no point: the program of any shape computes in float32.
+        """
+        if self.anywhere is not None and (weights or dtype):
+            raise InputError(
+                f"{self.name}: shapes that no point computes are computed in float32, not in "
+                f"{weights or dtype} ({self.unpadded}); narrow the range to {_MOST_POINTS} shapes"
+            )
+        networks = (with_dtype(with_weights(one, weights), dtype) for one in self.networks)
+        return replace(self, networks=tuple(networks))
+
+    def alone(self, sizes: Sequence[int]) -> Network:
+        """Import it at a shape, as it would be without ranges; nothing is padded."""
+        network, _ = self.symbolic.at(sizes, ())
+        point = self.networks[-1]
+        return with_dtype(with_weights(network, point.weights), point.dtype)
+
     def as_one(self, prepared: Sequence[Any], hardware: Hardware) -> Any:
         """Put the networks, prepared for a hardware, into one module that takes all shapes.
 
@@ -97,8 +123,20 @@ def ranged(source: Any, dims: Dims) -> RangedNetwork | None:
     return None if found is None else at_points(found)
 
 
-def at_points(found: Symbolic) -> RangedNetwork:
+def _few(largest: Network) -> int:
+    return _FEW_POINTS
+
+
+def at_points(found: Symbolic, affordable: Callable[[Network], int] = _few) -> RangedNetwork:
     """Choose the points of a network's ranges and import it at each.
+
+    Parameters
+    ----------
+    found
+        The network.
+    affordable
+        Told the network at the largest point; returns how many points there may be in all. Both
+        ends of each range are points all the same; see :mod:`costlib.workloads.ranges.points`.
 
     Raises
     ------
@@ -112,11 +150,10 @@ def at_points(found: Symbolic) -> RangedNetwork:
             raise InputError(
                 f"{found.name} cannot be compiled for '{dim.name}' of 0 ({reason}); begin at 1"
             )
-    most = _POINTS.get(len(found.dims), 2)
-    columns = [
-        dim.points(most) if dim.name in along else tuple(range(dim.low, dim.high + 1))
-        for dim in found.dims
-    ]
+    largest = tuple(dim.high for dim in found.dims)
+    at = {largest: found.at(largest, along)}
+    most = min(affordable(at[largest][0]), _MOST_POINTS)
+    columns = _columns(found, along, most)
     anywhere = None
     if math.prod(map(len, columns)) > _MOST_POINTS:
         anywhere = _at_any_shape(found, along, reason)
@@ -125,16 +162,16 @@ def at_points(found: Symbolic) -> RangedNetwork:
             found.name,
             reason,
         )
-        columns = [dim.points(most) for dim in found.dims]
+        columns = columns_of(found.dims, most)
     points = grid(columns)
-    at = [found.at(point, along) for point in points]
+    at |= {point: found.at(point, along) for point in points if point not in at}
     table = ShapeTable(
         signature=found.signature(points[-1]),
         dims=found.dims,
         padded=along,
         inputs=found.input_shapes,
         outputs=found.output_shapes,
-        lengths=at[-1][1],
+        lengths=at[points[-1]][1],
         columns=tuple(columns),
         points=tuple(
             Point(function=_function(found.dims, point, points[-1]), sizes=point)
@@ -142,7 +179,20 @@ def at_points(found: Symbolic) -> RangedNetwork:
         ),
         anywhere=None if anywhere is None else ANYWHERE,
     )
-    return RangedNetwork(found, table, tuple(network for network, _ in at), reason, anywhere)
+    networks = tuple(at[point][0] for point in points)
+    return RangedNetwork(found, table, networks, reason, anywhere)
+
+
+def _columns(found: Symbolic, along: Sequence[str], most: int) -> list[tuple[int, ...]]:
+    """Choose extents where a larger one serves a smaller one; take all of them elsewhere."""
+    others = {
+        dim.name: tuple(range(dim.low, dim.high + 1)) for dim in found.dims if dim.name not in along
+    }
+    padded = [dim for dim in found.dims if dim.name in along]
+    each = math.prod(map(len, others.values()))
+    names = [dim.name for dim in padded]
+    columns = others | dict(zip(names, columns_of(padded, most // each), strict=True))
+    return [columns[dim.name] for dim in found.dims]
 
 
 def _at_any_shape(found: Symbolic, along: Sequence[str], reason: str | None) -> Any:

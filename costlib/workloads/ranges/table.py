@@ -7,6 +7,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,10 @@ Shape = tuple["int | str | None", ...]
 """
 
 
+_ALIGNMENT = 64
+"""Bytes."""
+
+
 class Point(Frozen):
     """A shape that is compiled.
 
@@ -36,6 +41,27 @@ class Point(Frozen):
 
     function: str
     sizes: tuple[int, ...]
+
+
+class Served(NamedTuple):
+    """How a shape is computed.
+
+    Attributes
+    ----------
+    point
+        What computes it.
+    inputs
+        Shapes to which the inputs are padded.
+    lengths
+        What the point's function takes after them: int64 scalars.
+    outputs
+        Shapes to which the outputs are cropped, as far as they are known.
+    """
+
+    point: Point
+    inputs: list[tuple[int, ...]]
+    lengths: list[np.ndarray]
+    outputs: list[tuple[int | None, ...]]
 
 
 class ShapeTable(Frozen):
@@ -106,7 +132,7 @@ class ShapeTable(Frozen):
         return all(a == b or (a > b and dim.name in self.padded) for dim, a, b in triples)
 
     @cached_property
-    def _known(self) -> dict[tuple[int, ...], Point]:
+    def _known(self) -> dict[tuple[int, ...], Served]:
         """What serves the shapes that have been asked for: to look it up takes nanoseconds."""
         return {}
 
@@ -115,10 +141,20 @@ class ShapeTable(Frozen):
 
         Where there is none, the function of any shape is a point of these extents.
         """
+        return self.served(sizes).point
+
+    def served(self, sizes: Sequence[int]) -> Served:
+        """Return how a shape is computed; its extents lie in the ranges."""
         key = tuple(sizes)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = self._nearest(key)
+            point = self._nearest(key)
+            found = self._known[key] = Served(
+                point,
+                self._input_shapes(point.sizes),
+                self._true_extents(point, key),
+                self._output_shapes(key),
+            )
         return found
 
     def _nearest(self, sizes: tuple[int, ...]) -> Point:
@@ -159,17 +195,17 @@ class ShapeTable(Frozen):
                 raise InputError(f"'{name}' is {extent}; the network takes {ranges[name]}")
         return tuple(found[dim.name] for dim in self.dims)
 
-    def input_shapes(self, sizes: Sequence[int]) -> list[tuple[int, ...]]:
+    def _input_shapes(self, sizes: Sequence[int]) -> list[tuple[int, ...]]:
         """Return the shapes of the inputs with these extents."""
         known = self.named(sizes)
         return [tuple(_extent(n, known) or 0 for n in shape) for shape in self.inputs]
 
-    def output_shapes(self, sizes: Sequence[int]) -> list[tuple[int | None, ...]]:
+    def _output_shapes(self, sizes: Sequence[int]) -> list[tuple[int | None, ...]]:
         """Return the shapes of the outputs with these extents, as far as they are known."""
         known = self.named(sizes)
         return [tuple(_extent(extent, known) for extent in shape) for shape in self.outputs]
 
-    def true_extents(self, point: Point, sizes: Sequence[int]) -> list[np.ndarray]:
+    def _true_extents(self, point: Point, sizes: Sequence[int]) -> list[np.ndarray]:
         """Return what the function of a point takes after the inputs."""
         if point.function == self.anywhere:
             return []
@@ -203,10 +239,18 @@ def padded_to(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
         return array
     if not array.size:
         return np.zeros(shape, array.dtype)
-    found = np.empty(shape, array.dtype)
+    found = _aligned(shape, array.dtype)
     found[tuple(map(slice, array.shape))] = array
     for axis, extent in enumerate(array.shape):
         if extent < shape[axis]:
             before = (slice(None),) * axis
             found[(*before, slice(extent, None))] = found[(*before, slice(extent - 1, extent))]
     return found
+
+
+def _aligned(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray:
+    """Return memory that TVM takes as it is; what lies elsewhere it copies, which takes longer."""
+    nbytes = math.prod(shape) * dtype.itemsize
+    memory = np.empty(nbytes + _ALIGNMENT, "uint8")
+    first = -memory.ctypes.data % _ALIGNMENT
+    return memory[first : first + nbytes].view(dtype).reshape(shape)

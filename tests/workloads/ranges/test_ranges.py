@@ -14,6 +14,7 @@ from torch import nn
 from costlib.errors import InputError, UnsupportedModelError
 from costlib.workloads.importers.torch_export import export_in_ranges
 from costlib.workloads.ranges.dimension import Dimension, parse_dims
+from costlib.workloads.ranges.points import columns_of
 from costlib.workloads.ranges.ranged import ranged
 from costlib.workloads.ranges.symbolic import symbolic
 from costlib.workloads.ranges.table import Point, ShapeTable, grid, padded_to
@@ -90,15 +91,6 @@ def test_what_is_no_range(texts: list[str], reason: str) -> None:
         parse_dims(texts)
 
 
-@given(ranges, st.integers(2, 8))
-def test_points_are_few_and_both_ends_are_among_them(ends: tuple[int, int], most: int) -> None:
-    low, high = ends
-    points = Dimension.of("n", low, high).points(most)
-    assert {low, high} <= set(points) <= set(range(low, high + 1))
-    assert len(points) <= most
-    assert list(points) == sorted(points)
-
-
 def table_of(dims: list[Dimension], columns, padded: list[str]) -> ShapeTable:
     """Return the table of a network that takes and returns a matrix, one dimension an axis."""
     points = grid(columns)
@@ -118,14 +110,16 @@ def table_of(dims: list[Dimension], columns, padded: list[str]) -> ShapeTable:
 @given(st.lists(ranges, min_size=1, max_size=3), st.data())
 def test_the_nearest_point_that_is_large_enough_serves(ends: list[tuple[int, int]], data) -> None:
     dims = [Dimension.of(f"d{n}", *pair) for n, pair in enumerate(ends)]
-    table = table_of(dims, [dim.points(4) for dim in dims], padded=[dim.name for dim in dims])
+    table = table_of(
+        dims, [columns_of([dim], 4)[0] for dim in dims], padded=[dim.name for dim in dims]
+    )
     (spec,) = table.signature.inputs
     sizes = tuple(data.draw(st.integers(dim.low, dim.high)) for dim in dims)
     enough = [p for p in grid(table.columns) if all(n <= m for n, m in zip(sizes, p, strict=True))]
     assert table.serving(sizes).sizes == min(enough)
     assert table.sizes_of([spec.model_copy(update={"shape": sizes})]) == sizes
-    assert table.output_shapes(sizes) == [(sizes[0], sizes[-1] - 1)]
-    assert [int(n) for n in table.true_extents(table.serving(sizes), sizes)] == [sizes[-1]]
+    assert table.served(sizes).outputs == [(sizes[0], sizes[-1] - 1)]
+    assert [int(n) for n in table.served(sizes).lengths] == [sizes[-1]]
     assert ShapeTable.model_validate_json(table.model_dump_json()) == table
 
 
@@ -142,6 +136,7 @@ def test_a_larger_point_serves_where_it_is_faster() -> None:
 def test_padding_repeats_the_last() -> None:
     found = padded_to(np.array([[1, 2], [3, 4]]), (3, 4))
     assert found.tolist() == [[1, 2, 2, 2], [3, 4, 4, 4], [3, 4, 4, 4]]
+    assert found.ctypes.data % 64 == 0
 
 
 def test_ranges_are_those_of_the_program_unless_others_are_wanted() -> None:
@@ -187,7 +182,7 @@ def test_an_output_may_be_of_any_extent_where_nothing_is_padded() -> None:
     assert found is not None
     assert found.table.padded == ("batch",)
     assert found.table.outputs == (("batch", None, 2),)
-    assert found.table.output_shapes((1, 2)) == [(1, None, 2)]
+    assert found.table.served((1, 2)).outputs == [(1, None, 2)]
 
 
 def test_a_network_of_the_zoo_has_no_more_than_it_takes() -> None:
@@ -226,10 +221,11 @@ def test_too_many_extents_one_by_one() -> None:
     found = ranged(exported(Flip(), {1: wide}), {})
     assert found is not None and found.table.anywhere is not None
     assert found.table.padded == ()
-    points = {point.sizes for point in found.table.points}
-    assert points == {(1,), (3,), (6,), (16,), (40,), (100,)}
-    assert found.table.serving((6,)).function != found.table.anywhere
-    assert found.table.serving((7,)) == Point(function=found.table.anywhere, sizes=(7,))
+    assert len(found.table.points) == 6
+    for extent in range(1, 101):
+        anywhere = Point(function=found.table.anywhere, sizes=(extent,))
+        is_point = extent in found.table.columns[0]
+        assert (found.table.serving((extent,)) == anywhere) != is_point
 
 
 def test_no_program_of_any_shape_either() -> None:

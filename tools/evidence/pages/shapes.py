@@ -11,13 +11,12 @@ from matplotlib.figure import Figure
 from tools.evidence.files import read_result
 from tools.evidence.in_ranges import AtShape, InRange
 from tools.evidence.markdown import between, pictures, share, table, times
-from tools.evidence.marks import Mark, marks_figure
 from tools.evidence.means import geometric_mean
 from tools.evidence.origins import origin
 from tools.evidence.pages.page import Page, Pictures
 from tools.evidence.provenance import machine, measured
+from tools.evidence.range_curves import range_curves
 
-_TICKS = (0.25, 0.5, 1, 2, 4, 8)
 _HEAD = (
     *("network", "ranges", "machine", "shapes", "wrong", "trials", "of one shape's"),
     *("of networks tuned alone", "range", "of PyTorch", "range"),
@@ -26,7 +25,8 @@ _COMPARED = (
     "A network is tuned for ranges of its dimensions, which makes one file, and then called with "
     "random shapes of these. At each its outputs are compared with PyTorch's, and it is timed in "
     "turns with PyTorch; padding inputs and cropping outputs count. For a random sample of the "
-    "shapes a network is tuned for that shape alone, with 16 trials a task."
+    "shapes a network is tuned for that shape alone, with 16 trials a task. Dotted lines in the "
+    "picture stand at the points of a range that were compiled."
 )
 
 
@@ -34,7 +34,7 @@ def parts() -> list[str]:
     """Return the page."""
     rows = _rows()
     return [
-        pictures(dict.fromkeys(_pictures(), "how fast each shape is")),
+        pictures(dict.fromkeys(_pictures(), "milliseconds over the extents")),
         _COMPARED,
         origin("shapes"),
         table(
@@ -113,18 +113,7 @@ def _picture(row: InRange) -> str:
 
 
 def _drawn(row: InRange) -> Figure:
-    shapes = sorted(row.shapes, key=lambda one: [*one.sizes.values()])
-    found = {
-        _sizes(shape.sizes): [_mark(shape.of_alone), _mark(shape.pytorch_s / shape.called_s)]
-        for shape in shapes
-    }
-    kinds = ["tuned for this shape alone", "PyTorch"]
-    title = f"{row.network}, {_dims(row)}: times as fast as"
-    return marks_figure(title, found, kinds, "times as fast", ticks=_TICKS, compared=1)
-
-
-def _mark(ratio: float | None) -> Mark | None:
-    return None if ratio is None else Mark(ratio, ratio, ratio)
+    return range_curves(row, f"{row.network}, {_dims(row)}, on {machine(row.hardware)}")
 
 
 PAGE = Page("shapes", "Shapes in ranges", parts, ("shapes",), _pictures)

@@ -53,10 +53,12 @@ class OnnxReference:
         return [np.asarray(output) for output in self.timed(inputs)()]
 
     def timed(self, inputs: Sequence[np.ndarray]) -> Callable[[], Any]:
-        """Return a call on ``inputs`` with nothing around it that takes time."""
-        initialised = {tensor.name for tensor in self.model.graph.initializer}
-        names = [v.name for v in self.model.graph.input if v.name not in initialised]
-        feeds = dict(zip(names, inputs, strict=True))
+        """Return a call on ``inputs`` with nothing around it that takes time.
+
+        What is behind the model's own inputs is left out.
+        """
+        names = self._input_names
+        feeds = dict(zip(names, inputs[: len(names)], strict=True))
         run = self._run
 
         def call() -> Any:
@@ -68,6 +70,16 @@ class OnnxReference:
                 ) from None
 
         return call
+
+    @property
+    def input_count(self) -> int:
+        """How many inputs the model takes."""
+        return len(self._input_names)
+
+    @property
+    def _input_names(self) -> list[str]:
+        initialised = {tensor.name for tensor in self.model.graph.initializer}
+        return [v.name for v in self.model.graph.input if v.name not in initialised]
 
     @property
     def _run(self) -> Callable[[dict[str, np.ndarray]], Any]:
