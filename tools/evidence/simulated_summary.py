@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 from costlib.arrays import Floats
 from tools.evidence.protocol import CONFIDENCE
 from tools.evidence.races import Race
-from tools.evidence.simulated import NETWORKS, PROOF, SCREEN, SimulatedSearch
+from tools.evidence.simulated import NETWORKS, PROOF, SimulatedSearch
 
 COUNTS = (8, 16, 32, 48)
 """Trials a task after which settings are compared."""
@@ -31,7 +31,7 @@ Ratios = Mapping[str, Mapping[tuple[str, int], float]]
 
 def base_of(part: str, setting: str) -> str:
     """Return the setting that another one is compared with."""
-    if part != SCREEN:
+    if part in RACED_AS:
         return FULL
     return COLD if setting.startswith(f"{COLD},") else PRESENT
 

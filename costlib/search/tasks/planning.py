@@ -200,7 +200,10 @@ class Planner:
         found = [task for task in self._order if not self._searches[task].exhausted]
         kept = len(self._lesser) * self._each(trials) + _kept(trials)
         first = [task for task in found if task not in self._lesser]
-        return first if first and left > kept else found
+        open_tasks = first if first and left > kept else found
+        leads = self._relatives.leads(trials / len(self._searches))
+        leading = [t for t in open_tasks if len(self._searches[t].history.measured) < leads[t]]
+        return leading or open_tasks
 
     def _each(self, trials: int) -> int:
         """Trials that are kept for each lesser task."""

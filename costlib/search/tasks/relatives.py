@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from pydantic import Field
 
 from costlib.frozen import FrozenStrict
 from costlib.hub.priors import PriorBank, flat_extents, similarity
@@ -12,6 +13,9 @@ from costlib.search.strategy import PRIORS, Prior, Strategy
 
 _HANDED_ON = 2
 """Programs that a task hands to each that is like it."""
+
+_LEAD = 16
+"""Programs at most that a task measures before others that are like it begin."""
 
 
 class RelativesConfig(FrozenStrict):
@@ -21,11 +25,15 @@ class RelativesConfig(FrozenStrict):
     ----------
     diffusion
         Start from the programs of look-alike tasks of the same run.
+    centres
+        Share of the trials of look-alike tasks that the most typical one gets before the others
+        begin; it gets 16 at most.
     bank
         Start from the bundle's prior bank, and from the memory of earlier runs.
     """
 
     diffusion: bool = True
+    centres: float = Field(0.0, ge=0, le=1)
     bank: bool = True
 
 
@@ -83,6 +91,25 @@ class Relatives:
                 pairs = (similarity(self._extents[one], self._extents[m]) for m in mates)
                 typical[one] = np.mean(list(pairs))
         return sorted(range(count), key=lambda task: -typical[task])
+
+    def leads(self, each: float) -> list[int]:
+        """Return how many programs of each task are to be measured before others' that are like it.
+
+        Parameters
+        ----------
+        each
+            Trials of a task on the average.
+        """
+        config, found = self._config, [0] * len(self._searches)
+        if not config.diffusion:
+            return found
+        followers = set[int]()
+        for task in self.typical_first():
+            mates = [other for other in range(len(found)) if self._alike(task, other)]
+            if task not in followers and mates:
+                followers.update(mates)
+                found[task] = min(_LEAD, round(config.centres * each * (1 + len(mates))))
+        return found
 
     def help(self, one: int, other: int) -> bool:
         """Whether a task is handed programs of another."""
