@@ -21,6 +21,7 @@ def search(part: str, setting: str, what: str, seconds: float, tasks: int = 1) -
         setting=setting,
         what=what,
         seed=0,
+        trials=TRIALS,
         tasks=tasks,
         hardware="x",
         curve_s=(float("inf"),) + (seconds,) * (tasks * TRIALS - 1),

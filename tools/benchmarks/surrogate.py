@@ -24,7 +24,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
 from pathlib import Path
 from typing import NamedTuple
@@ -40,9 +40,12 @@ from costlib.hub import load_pretrained
 from costlib.hub.bundle import Bundle
 from costlib.schema import Origin
 from costlib.search.config import SearchConfig
+from costlib.search.evolution import search
 from costlib.search.history import TaskHistory
 from costlib.search.tasks.scheduler import TaskScheduler
 from costlib.space.design_space import DesignSpace
+from costlib.space.program import Program
+from costlib.space.vectors import DecisionVectors
 from costlib.testing.surrogate import Surrogate, SurrogateDevice
 from costlib.tuning.budget import for_budget
 from costlib.tuning.run import Batch, TuningRun
@@ -93,10 +96,11 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=10)
     parser.add_argument("--only", nargs="+", help="tasks or networks, by name")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--trials", type=int, help="for each task of a search")
+    parser.add_argument("--trials", type=int, nargs="+", help="for each task of a search")
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--bundle", default="cpu-gbdt")
     given = parser.parse_args()
+    keep_sketches()
     end = time.monotonic() + 60 * given.minutes
     bundle = load_pretrained(given.bundle)
     versions = settings_of(given.part, given.settings, bundle)
@@ -109,8 +113,9 @@ def main() -> None:
     surrogate = Surrogate.fitted([held_out, zoo], HARDWARE, asked)
     print(surrogate.fit, flush=True)
     cases = [case for case in cases if not given.only or case.what in given.only]
-    trials = given.trials or TRIALS[given.part]
-    for seed, (name, version), case in product(given.seeds, versions.items(), cases):
+    budgets = given.trials or [TRIALS[given.part]]
+    searches = product(given.seeds, budgets, cases, versions.items())
+    for seed, trials, case, (name, version) in searches:
         if SimulatedSearch.name_of(given.part, name, case.what, seed, trials) in SIMULATED:
             continue
         if time.monotonic() > end:
@@ -118,6 +123,24 @@ def main() -> None:
         done = searched(given.part, name, version, case, seed, trials, surrogate)
         SIMULATED.save(done)
         print(done.name, f"{done.curve_s[-1]:.3g}", f"{done.seconds:.1f} s", flush=True)
+
+
+def keep_sketches() -> None:
+    """Draw a task's first random programs once a seed: they take most of a short search."""
+    draw = search.sketch_vectors
+    kept: dict[tuple[str, int], dict[str, DecisionVectors]] = {}
+
+    def drawn(
+        space: DesignSpace, seed: int, known: Iterable[Program] = ()
+    ) -> dict[str, DecisionVectors]:
+        others = list(known)
+        key = space.task.workload_id, seed
+        if others or key not in kept:
+            found = draw(space, seed, others)
+            return found if others else kept.setdefault(key, found)
+        return kept[key]
+
+    vars(search)["sketch_vectors"] = drawn
 
 
 def settings_of(part: str, chosen: Sequence[str], bundle: Bundle) -> dict[str, Version]:
