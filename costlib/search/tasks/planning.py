@@ -110,7 +110,8 @@ class Planner:
         started = time.perf_counter()
         while True:
             unsure, open_tasks = self._unsure(), self._open(trials, left)
-            closing = left <= min(len(unsure), _kept(trials))
+            untried = any(not self._searches[task].history.measured for task in open_tasks)
+            closing = not untried and left <= min(len(unsure), _kept(trials))
             choice = self._scheduler.choose(unsure if closing else open_tasks)
             if choice is None:
                 return self._why_over()

@@ -104,6 +104,18 @@ def test_the_last_trials_go_to_the_best_program_that_is_in_doubt() -> None:
     assert not plan.refused and not search.asked
 
 
+def test_no_task_goes_without_a_trial_for_a_second_look() -> None:
+    searches = [Search(str(number), str(number)) for number in range(8)]
+    scheduler = TaskScheduler(np.ones((1, 8)))
+    plans = planner(searches, scheduler, batch=1)
+    for left in range(8, 0, -1):
+        plan = plans.next(8, left, 0.0)
+        assert isinstance(plan, Plan)
+        searches[plan.task].is_unsure = True
+        measure(searches[plan.task], scheduler, plan.task, plan, 1.0)
+    assert all(search.elite for search in searches)
+
+
 def test_a_batch_has_the_best_once_more_where_there_is_doubt() -> None:
     search = Search("a", "one")
     search.is_unsure = True
