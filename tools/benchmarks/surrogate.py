@@ -13,8 +13,8 @@ tasks, seeds or settings.
 
 *Proof* and *networks* repeat the races of ``tools.benchmarks.search``, to see whether the surrogate
 puts their settings in the same order. *Screen* takes settings as ``tools.benchmarks.variants``
-does, at tasks of the zoo that are not held out, so that nothing is tuned for the benchmarks;
-*budgets* does so at networks of the zoo, and searches as ``tune`` does with so many trials. The
+does, at tasks of the zoo that are not held out, so that nothing is tuned for the benchmarks, and
+*budgets* at whole networks of the zoo; both search as ``tune`` does with so many trials. The
 shipped bundles know these tasks: where a setting uses a bundle, give one that was trained without
 them.
 """
@@ -145,7 +145,7 @@ def keep_sketches() -> None:
 
 def settings_of(part: str, chosen: Sequence[str], bundle: Bundle) -> dict[str, Version]:
     """Return the settings of a part by their names, the chosen ones and those to compare with."""
-    if part in (SCREEN, BUDGETS):
+    if part not in RACED_AS:
         names = dict.fromkeys([*(base_of(part, name) for name in chosen), *chosen])
         present = bundle, SearchConfig()
         return {n: present if n == PRESENT else version_of(n, bundle) for n in names}
@@ -210,7 +210,7 @@ def searched(
     bundle, config = version
     device = surrogate.device(seed)
     total = trials * len(case.tasks)
-    if part == BUDGETS:
+    if part not in RACED_AS:
         config = for_budget(config, total, len(case.tasks))
     weights = np.array([[float(task.weight) for task in case.tasks]])
     found = _Found(device, weights[0].tolist())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ TRIALS = (1, 2, 4, 16, 64, 200)
 SITUATIONS = ("full", "cold")
 """With a bundle and without one, as races call their full searches."""
 
-_RACED_FOR = {trials: trials for trials in TRIALS} | {64: 48}
+RACED_FOR = {trials: trials for trials in TRIALS} | {64: 48}
 """The trials of the ablation's races that stand for a budget, where nothing else does."""
 
 _ON = {"full": ("tasks", "networks"), "cold": ("tasks, cold",)}
@@ -49,6 +50,8 @@ class Gain(NamedTuple):
     ----------
     ratio, low, high
         The geometric mean, and what holds it with 95 % confidence.
+    trials
+        A task had, when this was taken.
     cases
         Races or searches.
     is_simulated
@@ -58,6 +61,7 @@ class Gain(NamedTuple):
     ratio: float
     low: float
     high: float
+    trials: int
     cases: int
     is_simulated: bool
 
@@ -78,7 +82,7 @@ Gains = Mapping[str, Mapping[int, Gain]]
 def gains(situation: str) -> Gains:
     """Return the gain of each part after so many trials, where it was measured.
 
-    Of several measurements the one with the most races is taken, and any race before a surrogate.
+    Any race is taken before a surrogate, then what had just so many trials, then the most races.
     """
     found: dict[str, dict[int, list[Gain]]] = defaultdict(lambda: defaultdict(list))
     for part, trials, gain in (
@@ -89,11 +93,15 @@ def gains(situation: str) -> Gains:
         found[part][trials].append(gain)
     return {
         part: {
-            trials: min(some, key=lambda gain: (gain.is_simulated, -gain.cases))
+            trials: min(some, key=partial(_rank, trials))
             for trials, some in sorted(by_trials.items())
         }
         for part, by_trials in found.items()
     }
+
+
+def _rank(trials: int, gain: Gain) -> tuple[bool, bool, int]:
+    return gain.is_simulated, gain.trials != trials, -gain.cases
 
 
 def is_on(part: str, situation: str, trials: int) -> bool:
@@ -137,7 +145,7 @@ def _of_variants(situation: str) -> Iterator[tuple[str, int, Gain]]:
                 reach = one["error"] * student.ppf((1 + CONFIDENCE) / 2, one["tasks"] - 1)
                 low, high = one["mean"] * np.exp([-reach, reach])
                 bounds = _switched(one["mean"], float(low), float(high), known[1])
-                yield known[0], trials, Gain(*bounds, one["tasks"], is_simulated=False)
+                yield known[0], trials, Gain(*bounds, trials, one["tasks"], is_simulated=False)
 
 
 def _of_races(situation: str) -> Iterator[tuple[str, int, Gain]]:
@@ -147,10 +155,10 @@ def _of_races(situation: str) -> Iterator[tuple[str, int, Gain]]:
         part = change[2:]
         if row["on"] not in _ON[situation] or base != situation or part not in PARTS | DIFFUSION:
             continue
-        for trials, raced_for in _RACED_FOR.items():
+        for trials, raced_for in RACED_FOR.items():
             if (one := row["by_trials"].get(str(raced_for))) is not None:
-                cases = one["races"] if raced_for == trials else 0
-                yield part, trials, Gain(one["gain"], *one["interval"], cases, is_simulated=False)
+                bounds = one["gain"], *one["interval"]
+                yield part, trials, Gain(*bounds, raced_for, one["races"], is_simulated=False)
 
 
 def _of_surrogate(situation: str) -> Iterator[tuple[str, int, Gain]]:
@@ -162,7 +170,8 @@ def _of_surrogate(situation: str) -> Iterator[tuple[str, int, Gain]]:
                 known = _of_proof(text, situation) if of == PROOF else _part_of(text, situation)
                 if known is not None and "low" in one and int(trials) in TRIALS:
                     bounds = _switched(one["ratio"], one["low"], one["high"], known[1])
-                    yield known[0], int(trials), Gain(*bounds, one["cases"], is_simulated=True)
+                    gain = Gain(*bounds, int(trials), one["cases"], is_simulated=True)
+                    yield known[0], int(trials), gain
 
 
 def _of_proof(text: str, situation: str) -> tuple[str, bool] | None:

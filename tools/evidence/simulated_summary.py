@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 from costlib.arrays import Floats
 from tools.evidence.protocol import CONFIDENCE
 from tools.evidence.races import Race
-from tools.evidence.simulated import BUDGETS, NETWORKS, PROOF, SimulatedSearch
+from tools.evidence.simulated import NETWORKS, PROOF, SimulatedSearch
 
 COUNTS = (1, 2, 4, 8, 16, 32, 48)
 """Trials a task after which settings are compared."""
@@ -88,9 +88,9 @@ def _by_count(
 ) -> Iterator[tuple[int, Sequence[SimulatedSearch]]]:
     """Yield trials a task, and the searches to be compared after so many.
 
-    Searches by budget are compared at their ends, as each goes about its own.
+    Those that repeat no races are compared at their ends: each goes about its budget.
     """
-    if part != BUDGETS:
+    if part in RACED_AS:
         yield from ((count, searches) for count in COUNTS)
         return
     for trials in sorted({search.trials for search in searches}):

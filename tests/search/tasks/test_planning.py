@@ -168,6 +168,20 @@ def test_a_look_alike_waits_for_what_it_is_handed() -> None:
     assert planned.ahead(current, 100, 100, 0.0) is None
 
 
+def test_a_look_alike_waits_no_longer_than_it_must() -> None:
+    searches = [Search("a", "one"), Search("b", "one"), Search("c", "two")]
+    scheduler = TaskScheduler(np.ones((1, 3)))
+    planned = planner(searches, scheduler)
+    tried = Plan(2, searches[2].propose(4))
+    measure(searches[2], scheduler, 2, tried, 1.0)
+    current = planned.next(100, 96, 0.0)
+    assert isinstance(current, Plan) and current.task == 0
+    assert planned.ahead(current, 100, 96, 0.0) is None
+    measure(searches[0], scheduler, 0, current, 1.0)
+    following = planned.next(100, 92, 0.0)
+    assert isinstance(following, Plan) and following.task == 1
+
+
 def test_a_settled_task_is_its_own_next() -> None:
     scheduler, search = TaskScheduler(np.ones((1, 1))), Search("a", "one")
     planned = planner([search], scheduler)

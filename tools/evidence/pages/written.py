@@ -10,6 +10,7 @@ from costlib.report.svg import save_drawing
 from tools.evidence.origins import unnamed
 from tools.evidence.pages import (
     ablation,
+    budgets,
     coverage,
     cuda,
     engines,
@@ -35,6 +36,7 @@ PAGES = tuple(
     for module in (
         search,
         ablation,
+        budgets,
         surrogate,
         pytorch,
         engines,
