@@ -201,10 +201,7 @@ class Planner:
         found = [task for task in self._order if not self._searches[task].exhausted]
         kept = len(self._lesser) * self._each(trials) + _kept(trials)
         first = [task for task in found if task not in self._lesser]
-        open_tasks = first if first and left > kept else found
-        leads = self._relatives.leads(trials / len(self._searches))
-        leading = [t for t in open_tasks if len(self._searches[t].history.measured) < leads[t]]
-        return leading or open_tasks
+        return first if first and left > kept else found
 
     def _untried(self, tasks: Sequence[int]) -> set[int]:
         """Those of which no program has been measured or is being measured."""

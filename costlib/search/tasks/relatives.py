@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from pydantic import Field
 
 from costlib.frozen import FrozenStrict
 from costlib.hub.priors import PriorBank, flat_extents, similarity
@@ -13,9 +12,6 @@ from costlib.search.strategy import PRIORS, Prior, Strategy
 
 _HANDED_ON = 2
 """Programs that a task hands to each that is like it."""
-
-_LEAD = 16
-"""Programs at most that a task measures before others that are like it begin."""
 
 
 class RelativesConfig(FrozenStrict):
@@ -25,15 +21,15 @@ class RelativesConfig(FrozenStrict):
     ----------
     diffusion
         Start from the programs of look-alike tasks of the same run.
-    centres
-        Share of the trials of look-alike tasks that the most typical one gets before the others
-        begin; it gets 16 at most.
+    by_speed
+        Of these, begin with those that do the most operations a second, weighted by how similar
+        their tasks are; otherwise with the most similar.
     bank
         Start from the bundle's prior bank, and from the memory of earlier runs.
     """
 
     diffusion: bool = True
-    centres: float = Field(0.0, ge=0, le=1)
+    by_speed: bool = False
     bank: bool = True
 
 
@@ -66,7 +62,7 @@ class Relatives:
         """Good programs of tasks like this one: of this run, of earlier ones, of the bundle."""
         search = self._searches[task]
         mates = [
-            (similarity(self._extents[task], self._extents[other]), mate)
+            (similarity(self._extents[task], self._extents[other]) * self._pace(mate), mate)
             for other, mate in enumerate(self._searches)
             if mate.elite and self.help(task, other)
         ]
@@ -81,6 +77,10 @@ class Relatives:
                 found += search.priors_in(bank)
         return found[: 2 * PRIORS]
 
+    def _pace(self, mate: Strategy) -> float:
+        """Operations a second, where they count."""
+        return mate.task.flops / mate.elite[0][0] if self._config.by_speed else 1.0
+
     def typical_first(self) -> list[int]:
         """Order the tasks for their first batch: of each cluster the most typical one first."""
         count = len(self._searches)
@@ -91,25 +91,6 @@ class Relatives:
                 pairs = (similarity(self._extents[one], self._extents[m]) for m in mates)
                 typical[one] = np.mean(list(pairs))
         return sorted(range(count), key=lambda task: -typical[task])
-
-    def leads(self, each: float) -> list[int]:
-        """Return how many programs of each task are to be measured before others' that are like it.
-
-        Parameters
-        ----------
-        each
-            Trials of a task on the average.
-        """
-        config, found = self._config, [0] * len(self._searches)
-        if not config.diffusion:
-            return found
-        followers = set[int]()
-        for task in self.typical_first():
-            mates = [other for other in range(len(found)) if self._alike(task, other)]
-            if task not in followers and mates:
-                followers.update(mates)
-                found[task] = min(_LEAD, round(config.centres * each * (1 + len(mates))))
-        return found
 
     def help(self, one: int, other: int) -> bool:
         """Whether a task is handed programs of another."""
