@@ -127,7 +127,7 @@ def main() -> None:
 
 def keep_sketches() -> None:
     """Draw a task's first random programs once a seed: they take most of a short search."""
-    draw = search.sketch_vectors
+    draw = vars(search)["sketch_vectors"]
     kept: dict[tuple[str, int], dict[str, DecisionVectors]] = {}
 
     def drawn(
@@ -136,7 +136,7 @@ def keep_sketches() -> None:
         others = list(known)
         key = space.task.workload_id, seed
         if others or key not in kept:
-            found = draw(space, seed, others)
+            found: dict[str, DecisionVectors] = draw(space, seed, others)
             return found if others else kept.setdefault(key, found)
         return kept[key]
 

@@ -157,8 +157,9 @@ def _of_races(situation: str) -> Iterator[tuple[str, int, Gain]]:
             continue
         for trials, raced_for in RACED_FOR.items():
             if (one := row["by_trials"].get(str(raced_for))) is not None:
-                bounds = one["gain"], *one["interval"]
-                yield part, trials, Gain(*bounds, raced_for, one["races"], is_simulated=False)
+                low, high = one["interval"]
+                gain = Gain(one["gain"], low, high, raced_for, one["races"], is_simulated=False)
+                yield part, trials, gain
 
 
 def _of_surrogate(situation: str) -> Iterator[tuple[str, int, Gain]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from tools.evidence.by_budget import RACED_FOR, TRIALS, Gain, Gains, batch, gains, is_on, ranked
 from tools.evidence.markdown import in_words, percent, table, with_range
@@ -38,9 +38,9 @@ def parts() -> list[str]:
         "`tune` knows how many trials there are for each task, and goes about them accordingly. "
         "This page says what pays with how many, and what `tune` does.",
         "## In short",
-        *(line for situation in _TITLES for line in _origins(situation)),
-        "A part *pays* or *costs* where the interval of its gain leaves out 1. The parts of which "
-        "neither is known are on where other budgets, or other machines, need them.",
+        *dict.fromkeys(line for situation in _TITLES for line in _origins(situation)),
+        "A part *pays* or *costs* where the interval of its gain leaves out 1. Of the other "
+        "parts neither can be told from chance.",
         _short(found),
         *(
             line
@@ -57,15 +57,14 @@ def _origins(situation: str) -> list[str]:
 
 def _short(found: dict[str, Gains]) -> str:
     return table(
-        ["trials a task", "", "pays", "costs", "`tune` has on", "programs at a time"],
+        ["trials a task", "", "pays", "costs", "`tune` measures at a time"],
         [
             [
-                str(trials),
+                trials,
                 title.lower(),
                 _named(ranked(found[situation], trials), lambda gain: gain.pays),
                 _named(ranked(found[situation], trials), lambda gain: gain.costs),
-                in_words(_on(found[situation], situation, trials)),
-                str(batch(trials)),
+                batch(trials),
             ]
             for trials in TRIALS
             for situation, title in _TITLES.items()
@@ -77,12 +76,8 @@ def _named(found: dict[str, Gain], chosen: Callable[[Gain], bool]) -> str:
     return in_words([titled(part) for part, gain in found.items() if chosen(gain)])
 
 
-def _on(found: Gains, situation: str, trials: int) -> list[str]:
-    return [titled(part) for part in found if is_on(part, situation, trials)]
-
-
 def _gains(found: Gains, situation: str) -> list[str]:
-    head = ["part", *(f"{trials} trials" for trials in TRIALS), "in `tune`"]
+    head = ["part", *map(_trials, TRIALS), "in `tune`"]
     rows = [
         [
             titled(part),
@@ -105,7 +100,11 @@ def _gains(found: Gains, situation: str) -> list[str]:
     ]
 
 
-def _mean(by_trials: dict[int, Gain]) -> float:
+def _trials(count: int) -> str:
+    return f"{count} trial{'s' if count > 1 else ''}"
+
+
+def _mean(by_trials: Mapping[int, Gain]) -> float:
     return -sum(gain.ratio for gain in by_trials.values()) / len(by_trials)
 
 

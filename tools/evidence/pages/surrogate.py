@@ -110,7 +110,7 @@ def _by_trials(part: Row, name: str) -> list[str]:
         "task; in brackets, the interval and the number of searches.",
         origin("surrogate", _PARTS[name]),
         table(
-            ["setting", *(f"{trials} trials" for trials in settings)],
+            ["setting", *(f"after {trials}" for trials in settings)],
             [[f"`{n}`", *(_at(found.get(n)) for found in settings.values())] for n in names],
         ),
     ]
