@@ -21,15 +21,11 @@ class RelativesConfig(FrozenStrict):
     ----------
     diffusion
         Start from the programs of look-alike tasks of the same run.
-    by_speed
-        Of these, begin with those that do the most operations a second, weighted by how similar
-        their tasks are; otherwise with the most similar.
     bank
         Start from the bundle's prior bank, and from the memory of earlier runs.
     """
 
     diffusion: bool = True
-    by_speed: bool = False
     bank: bool = True
 
 
@@ -62,7 +58,7 @@ class Relatives:
         """Good programs of tasks like this one: of this run, of earlier ones, of the bundle."""
         search = self._searches[task]
         mates = [
-            (similarity(self._extents[task], self._extents[other]) * self._pace(mate), mate)
+            (similarity(self._extents[task], self._extents[other]), mate)
             for other, mate in enumerate(self._searches)
             if mate.elite and self.help(task, other)
         ]
@@ -76,10 +72,6 @@ class Relatives:
             for bank in self._banks:
                 found += search.priors_in(bank)
         return found[: 2 * PRIORS]
-
-    def _pace(self, mate: Strategy) -> float:
-        """Operations a second, where they count."""
-        return mate.task.flops / mate.elite[0][0] if self._config.by_speed else 1.0
 
     def typical_first(self) -> list[int]:
         """Order the tasks for their first batch: of each cluster the most typical one first."""

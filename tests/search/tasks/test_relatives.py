@@ -74,14 +74,6 @@ def test_look_alikes_hand_on_their_best_the_most_similar_one_first(
     ]
 
 
-def test_the_fastest_hand_on_first_where_speed_counts(searches: list[Strategy]) -> None:
-    near, far = measured(searches[1], 1, 1e-2), measured(searches[2], 1, 1e-3)
-    by_speed = Relatives(searches, config=RelativesConfig(by_speed=True))
-    priors = [prior.decisions for prior in by_speed.priors(0)]
-    assert priors == [far[0].decisions, near[0].decisions]
-    assert priors[::-1] == [prior.decisions for prior in Relatives(searches).priors(0)]
-
-
 def test_a_task_of_other_sketches_is_no_help(searches: list[Strategy]) -> None:
     relatives = Relatives(searches)
     assert relatives.help(0, 1) and relatives.help(1, 0)

@@ -26,6 +26,9 @@ _PARTS = {
 }
 """What they are called in the provenance."""
 
+_GONE = {"by_speed": "of its look-alikes those hand on first that do the most operations a second"}
+"""Settings that gained nothing and are no longer there, and what they did."""
+
 _KINDS = ("on the surrogate", "in real races")
 
 
@@ -112,6 +115,11 @@ def _by_trials(part: Row, name: str) -> list[str]:
         table(
             ["setting", *(f"after {trials}" for trials in settings)],
             [[f"`{n}`", *(_at(found.get(n)) for found in settings.values())] for n in names],
+        ),
+        *(
+            f"`{field}` is gone, as it gained nothing: {words}."
+            for field, words in _GONE.items()
+            if any(f"{field}=" in name for name in names)
         ),
     ]
 
