@@ -161,7 +161,12 @@ def tune(
                 measurer,
                 session.trials,
                 bundle=loaded,
-                config=for_budget(config.search, trials, len(chosen) - len(lesser)),
+                config=for_budget(
+                    config.search,
+                    trials,
+                    len(chosen) - len(lesser),
+                    pretrained=loaded is not None,
+                ),
                 seed=seed,
                 memory=memory.bank() if memory else None,
                 lesser=lesser,

@@ -84,9 +84,6 @@ class EvolutionConfig(StrategyConfig):
         told from noise (``docs/results/ablation.md``).
     inherited
         Share of a task's first batch, and of the candidates for it, that is inherited or written.
-    breeding
-        Let inherited programs have children where no model of schedules compares them; otherwise
-        those are the children of the task's own best.
     epsilon
         Share of a batch that is drawn at random.
     niches
@@ -102,7 +99,6 @@ class EvolutionConfig(StrategyConfig):
     early_survivors: int = Field(8, ge=1)
     crossover: float = Field(0.0, ge=0, le=1)
     inherited: float = Field(0.5, ge=0, le=1)
-    breeding: bool = True
     epsilon: float = Field(0.1, ge=0, le=1)
     niches: float = Field(0.5, ge=0, le=1)
     sketch_selection: bool = True
@@ -270,12 +266,11 @@ class EvolutionarySearch(Strategy):
         shares = self._choice.shares()
         if not config.sketch_selection:
             shares = dict.fromkeys(shares, 1 / len(shares))
-        parents = start if guided or config.breeding else ()
         by_share = config.sketch_selection or score is None
         found: list[_Ranked] = []
         for sketch_id, pool in self._pools.items():
             elite = [p for _, p in self.elite if p.sketch_id == sketch_id][:_ELITE]
-            rows = [draft.vector[None] for draft in parents if draft.pool is pool]
+            rows = [draft.vector[None] for draft in start if draft.pool is pool]
             vectors, scores = pool.evolve(
                 np.concatenate([*rows, _known_rows(pool.vectors.encode(elite))]),
                 max(8, round(config.population * shares[sketch_id])),

@@ -26,7 +26,10 @@ _PARTS = {
 }
 """What they are called in the provenance."""
 
-_GONE = {"by_speed": "of its look-alikes those hand on first that do the most operations a second"}
+_GONE = {
+    "breeding": "inherited programs had no children before the run's model of schedules guides a task",
+    "by_speed": "of its look-alikes those handed on first that did the most operations a second",
+}
 """Settings that gained nothing and are no longer there, and what they did."""
 
 _KINDS = ("on the surrogate", "in real races")
@@ -108,16 +111,17 @@ def _by_trials(part: Row, name: str) -> list[str]:
     settings = part["settings"]
     names = sorted({name for found in settings.values() for name in found})
     return [
-        "Each search goes about its trials as `tune` does. Settings that begin with *cold* have no "
-        "bundle, and are compared with the search without one. Throughputs after so many trials a "
-        "task; in brackets, the interval and the number of searches.",
+        "Batches are as `tune` takes them with so many trials. Settings that begin with *cold* "
+        "have no bundle, and are compared with the search without one, which has diffusion. "
+        "Throughputs after so many trials a task; in brackets, the interval and the number of "
+        "searches.",
         origin("surrogate", _PARTS[name]),
         table(
             ["setting", *(f"after {trials}" for trials in settings)],
             [[f"`{n}`", *(_at(found.get(n)) for found in settings.values())] for n in names],
         ),
         *(
-            f"`{field}` is gone, as it gained nothing: {words}."
+            f"`{field}` is gone, as no gain could be told from chance: {words}."
             for field, words in _GONE.items()
             if any(f"{field}=" in name for name in names)
         ),
