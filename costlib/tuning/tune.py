@@ -161,12 +161,7 @@ def tune(
                 measurer,
                 session.trials,
                 bundle=loaded,
-                config=for_budget(
-                    config.search,
-                    trials,
-                    len(chosen) - len(lesser),
-                    pretrained=loaded is not None,
-                ),
+                config=for_budget(config.search, trials, len(chosen) - len(lesser)),
                 seed=seed,
                 memory=memory.bank() if memory else None,
                 lesser=lesser,

@@ -14,7 +14,7 @@ tasks, seeds or settings.
 *Proof* and *networks* repeat the races of ``tools.benchmarks.search``, to see whether the surrogate
 puts their settings in the same order. *Screen* takes settings as ``tools.benchmarks.variants``
 does, at tasks of the zoo that are not held out, so that nothing is tuned for the benchmarks, and
-*budgets* at whole networks of the zoo; both take batches as ``tune`` does with so many trials. The
+*budgets* at whole networks of the zoo; both search as ``tune`` does with so many trials. The
 shipped bundles know these tasks: where a setting uses a bundle, give one that was trained without
 them.
 """
@@ -47,7 +47,7 @@ from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
 from costlib.space.vectors import DecisionVectors
 from costlib.testing.surrogate import Surrogate, SurrogateDevice
-from costlib.tuning.budget import with_batch
+from costlib.tuning.budget import for_budget
 from costlib.tuning.run import Batch, TuningRun
 from costlib.tuning.trials import Trials
 from costlib.workloads.task import Task
@@ -211,7 +211,7 @@ def searched(
     device = surrogate.device(seed)
     total = trials * len(case.tasks)
     if part not in RACED_AS:
-        config = with_batch(config, total, len(case.tasks))
+        config = for_budget(config, total, len(case.tasks))
     weights = np.array([[float(task.weight) for task in case.tasks]])
     found = _Found(device, weights[0].tolist())
     began = time.perf_counter()

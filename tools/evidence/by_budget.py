@@ -108,19 +108,18 @@ def is_on(part: str, situation: str, trials: int) -> bool:
     """Whether ``tune`` has a part on with so many trials a task."""
     if situation == COLD and part in OF_A_BUNDLE:
         return False
-    config = _tuned(situation, trials)
+    config = _tuned(trials)
     fields = (PARTS | DIFFUSION).get(part, {})
     return any(setting(config, field) != setting(PLAIN, field) for field in fields)
 
 
-def batch(situation: str, trials: int) -> int:
+def batch(trials: int) -> int:
     """Return how many programs ``tune`` measures at a time with so many trials a task."""
-    return _tuned(situation, trials).planning.batch
+    return _tuned(trials).planning.batch
 
 
-def _tuned(situation: str, trials: int) -> SearchConfig:
-    pretrained = situation != COLD
-    return for_budget(SearchConfig(), trials * _TASKS, _TASKS, pretrained=pretrained)
+def _tuned(trials: int) -> SearchConfig:
+    return for_budget(SearchConfig(), trials * _TASKS, _TASKS)
 
 
 def _part_of(text: str, situation: str) -> tuple[str, bool] | None:

@@ -64,7 +64,7 @@ def _short(found: dict[str, Gains]) -> str:
                 title.lower(),
                 _named(ranked(found[situation], trials), lambda gain: gain.pays),
                 _named(ranked(found[situation], trials), lambda gain: gain.costs),
-                batch(situation, trials),
+                batch(trials),
             ]
             for trials in TRIALS
             for situation, title in _TITLES.items()

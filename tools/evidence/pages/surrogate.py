@@ -27,7 +27,7 @@ _PARTS = {
 """What they are called in the provenance."""
 
 _GONE = {
-    "breeding": "inherited programs had no children before the run's model of schedules guides a task",
+    "breeding": "inherited programs had children before a model of schedules guided a task",
     "by_speed": "of its look-alikes those handed on first that did the most operations a second",
 }
 """Settings that gained nothing and are no longer there, and what they did."""
@@ -112,7 +112,7 @@ def _by_trials(part: Row, name: str) -> list[str]:
     names = sorted({name for found in settings.values() for name in found})
     return [
         "Batches are as `tune` takes them with so many trials. Settings that begin with *cold* "
-        "have no bundle, and are compared with the search without one, which has diffusion. "
+        "have no bundle, and are compared with the search without one. "
         "Throughputs after so many trials a task; in brackets, the interval and the number of "
         "searches.",
         origin("surrogate", _PARTS[name]),
