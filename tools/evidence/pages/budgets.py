@@ -10,7 +10,7 @@ from tools.evidence.origins import origin
 from tools.evidence.pages.page import Page
 from tools.evidence.part_names import titled
 from tools.evidence.protocol import CONFIDENCE
-from tools.evidence.provenance import measured
+from tools.evidence.provenance import measured, provenance
 from tools.evidence.variants_summary import COLD
 
 _SIMULATED = "†"
@@ -42,6 +42,7 @@ def parts() -> list[str]:
         "A part *pays* or *costs* where the interval of its gain leaves out 1. Of the other "
         "parts neither can be told from chance.",
         _short(found),
+        *_diffusion(found[COLD].get("diffusion", {})),
         *(
             line
             for situation, title in _TITLES.items()
@@ -72,6 +73,19 @@ def _short(found: dict[str, Gains]) -> str:
     )
 
 
+def _diffusion(by_trials: Mapping[int, Gain]) -> list[str]:
+    goal = provenance().goals.diffusion_gain
+    few = {trials: gain.ratio for trials, gain in by_trials.items() if gain.is_simulated}
+    if not few:
+        return []
+    met = "met" if min(few.values()) >= goal else "**missed**"
+    gained = in_words([f"{ratio:.2f} with {_trials(trials)}" for trials, ratio in few.items()])
+    return [
+        f"Diffusion without a bundle gains {gained} a task; the goal, at least {goal}, is {met}. "
+        "On a surrogate luck counts for more than in truth, which helps programs drawn at random."
+    ]
+
+
 def _named(found: dict[str, Gain], chosen: Callable[[Gain], bool]) -> str:
     return in_words([titled(part) for part, gain in found.items() if chosen(gain)])
 
@@ -90,6 +104,11 @@ def _gains(found: Gains, situation: str) -> list[str]:
         "Throughput with a part, relative to that without it, after so many trials a task, with "
         f"the interval that holds it with {percent(CONFIDENCE)} confidence. {_SIMULATED}: on a "
         "[surrogate device](surrogate.md), else in [real races](ablation.md). "
+        + (
+            "On the surrogate, 1 to 4 trials are the first of longer searches of single tasks. "
+            if situation != COLD
+            else ""
+        )
         + "".join(
             f"Where no race had {trials} trials, it is the gain after {raced_for}. "
             for trials, raced_for in RACED_FOR.items()
