@@ -17,8 +17,8 @@ from costlib.files import write_file
 from costlib.hardware import Hardware
 from costlib.hub import Bundle
 from costlib.places import held, refuse_others
-from costlib.search.config import SearchConfig
 from costlib.search.tasks.scheduler import TaskScheduler
+from costlib.tuning.budget import for_budget
 from costlib.tuning.bundles import COLD, bundle_for
 from costlib.tuning.compiling import Compiler
 from costlib.tuning.config import TuneConfig
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
 
 _UNKNOWN_S = 1e-3
 """Taken for a task that does not run untuned, where a reference is needed."""
-
-_BATCHES_PER_TASK = 2
-"""Batches that each task should get on average, if the budget allows."""
 
 
 _log = logging.getLogger(__name__)
@@ -168,7 +165,7 @@ def tune(
                 measurer,
                 session.trials,
                 bundle=loaded,
-                config=_with_batch(config.search, trials, len(chosen) - len(lesser)),
+                config=for_budget(config.search, trials, len(chosen) - len(lesser)),
                 seed=seed,
                 memory=memory.bank() if memory else None,
                 lesser=lesser,
@@ -291,14 +288,6 @@ def _ranges(found: Sequence[RangeResult], tasks: Sequence[TaskResult]) -> list[R
     for task in tasks:
         trials.update(dict.fromkeys(task.calls, task.trials))
     return [with_trials(one, trials) for one in found]
-
-
-def _with_batch(config: SearchConfig, trials: int, tasks: int) -> SearchConfig:
-    """Take smaller batches where the budget is small, so that the scheduler has a choice."""
-    most = max(1, trials // (_BATCHES_PER_TASK * max(tasks, 1)))
-    batch = min(config.planning.batch, most)
-    planning = config.planning.model_copy(update={"batch": batch})
-    return config.model_copy(update={"planning": planning})
 
 
 def _task_results(

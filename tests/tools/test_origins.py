@@ -16,6 +16,7 @@ GOALS = Goals(
     generated_of_long=1,
     slower_than_pytorch=0,
     surrogate_correlation=1,
+    diffusion_gain=1,
     faster_than={},
 )
 TABLE = "| what | ms |\n| --- | ---: |\n| one | 1.0 |"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from tools.evidence.races import Race, RacedTask, Side
-from tools.evidence.simulated import NETWORKS, PROOF, SCREEN, SimulatedSearch
+from tools.evidence.simulated import BUDGETS, NETWORKS, PROOF, SCREEN, SimulatedSearch
 from tools.evidence.simulated_summary import base_of, summarise_simulated
 
 TASKS = ("net-0", "net-1", "net-2")
@@ -21,6 +21,7 @@ def search(part: str, setting: str, what: str, seconds: float, tasks: int = 1) -
         setting=setting,
         what=what,
         seed=0,
+        trials=TRIALS,
         tasks=tasks,
         hardware="x",
         curve_s=(float("inf"),) + (seconds,) * (tasks * TRIALS - 1),
@@ -45,7 +46,7 @@ def test_gains_are_relative_to_the_base_at_the_same_task_and_seed() -> None:
         for name, speed in SPEEDS.items()
     ]
     (part,) = summarise_simulated(searches, []).values()
-    assert list(part["settings"]) == ["8", "16"]
+    assert list(part["settings"]) == ["2", "4", "8", "16"]
     gains = part["settings"]["16"]
     assert {name: one["ratio"] for name, one in gains.items()} == {
         name: speed for name, speed in SPEEDS.items() if name != "full"
@@ -79,14 +80,26 @@ def test_agreement_is_that_of_the_orders(other_way: bool, spearman: float) -> No
 def test_trials_of_a_network_are_counted_for_each_of_its_tasks() -> None:
     searches = [search(NETWORKS, name, "net", 1 / s, tasks=3) for name, s in SPEEDS.items()]
     settings = summarise_simulated(searches, [])[NETWORKS]["settings"]
-    assert list(settings) == ["8", "16"]
+    assert list(settings) == ["1", "2", "4", "8", "16"]
+
+
+def test_searches_that_repeat_no_race_are_compared_at_their_ends() -> None:
+    some = [search(BUDGETS, n, "net", s) for n, s in (("cold", 1.0), ("cold,diffusion=0", 2.0))]
+    less = [
+        one.model_copy(update={"trials": 2, "curve_s": (*one.curve_s[:1], 3 * one.curve_s[1])})
+        for one in some
+    ]
+    less[0] = less[0].model_copy(update={"curve_s": (float("inf"), 1.0)})
+    settings = summarise_simulated([*some, *less], [])[BUDGETS]["settings"]
+    ratios = {trials: one["cold,diffusion=0"]["ratio"] for trials, one in settings.items()}
+    assert ratios == {"2": pytest.approx(1 / 6, abs=1e-4), "16": 0.5}
 
 
 def test_a_setting_that_was_not_searched_to_the_end_is_left_out() -> None:
     whole, cut = search(PROOF, "full", "net-0", 1.0), search(PROOF, "plain", "net-0", 2.0)
     cut = cut.model_copy(update={"curve_s": cut.curve_s[:9]})
     settings = summarise_simulated([whole, cut], [])[PROOF]["settings"]
-    assert list(settings) == ["8"]
+    assert list(settings) == ["2", "4", "8"]
 
 
 @pytest.mark.parametrize(

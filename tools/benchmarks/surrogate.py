@@ -3,6 +3,7 @@
     python -m tools.benchmarks.surrogate proof       # settings that were really raced at tasks
     python -m tools.benchmarks.surrogate networks    # with and without diffusion, whole networks
     python -m tools.benchmarks.surrogate screen directions=1 cold cold,draft=0
+    python -m tools.benchmarks.surrogate budgets cold,diffusion=0 --trials 2   # whole networks
 
 A surrogate (:mod:`costlib.testing.surrogate`) is fitted to all that the zoo holds of one machine,
 held-out tasks included; nothing is built or run. Each search is kept in
@@ -12,7 +13,8 @@ tasks, seeds or settings.
 
 *Proof* and *networks* repeat the races of ``tools.benchmarks.search``, to see whether the surrogate
 puts their settings in the same order. *Screen* takes settings as ``tools.benchmarks.variants``
-does, at tasks of the zoo that are not held out, so that nothing is tuned for the benchmarks. The
+does, at tasks of the zoo that are not held out, so that nothing is tuned for the benchmarks, and
+*budgets* at whole networks of the zoo; both search as ``tune`` does with so many trials. The
 shipped bundles know these tasks: where a setting uses a bundle, give one that was trained without
 them.
 """
@@ -22,7 +24,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
 from pathlib import Path
 from typing import NamedTuple
@@ -38,10 +40,14 @@ from costlib.hub import load_pretrained
 from costlib.hub.bundle import Bundle
 from costlib.schema import Origin
 from costlib.search.config import SearchConfig
+from costlib.search.evolution import search
 from costlib.search.history import TaskHistory
 from costlib.search.tasks.scheduler import TaskScheduler
 from costlib.space.design_space import DesignSpace
+from costlib.space.program import Program
+from costlib.space.vectors import DecisionVectors
 from costlib.testing.surrogate import Surrogate, SurrogateDevice
+from costlib.tuning.budget import for_budget
 from costlib.tuning.run import Batch, TuningRun
 from costlib.tuning.trials import Trials
 from costlib.workloads.task import Task
@@ -49,13 +55,24 @@ from tools.benchmarks.ablation import DIFFUSION_NETWORKS, Version, with_and_with
 from tools.benchmarks.variants import FLOPS, version_of
 from tools.evidence.files import ZOO
 from tools.evidence.protocol import DIFFUSION, PARTS, changed
-from tools.evidence.simulated import NETWORKS, PROOF, SCREEN, SimulatedSearch
+from tools.evidence.simulated import BUDGETS, NETWORKS, PROOF, SCREEN, SimulatedSearch
 from tools.evidence.simulated_summary import FULL, PRESENT, RACED_AS, base_of
 from tools.evidence.stores import SEARCH, SIMULATED
 
 HARDWARE = "amd-epyc-f25m17-x86-64-v3-2c-9cfdd60a"
-TRIALS = {PROOF: 16, NETWORKS: 16, SCREEN: 32}
+TRIALS = {PROOF: 16, NETWORKS: 16, SCREEN: 32, BUDGETS: 4}
 """Of a search, for each of its tasks."""
+
+ZOO_NETWORKS = (
+    "regnet_y_400mf",
+    "resnet_101@r128",
+    "densenet_small",
+    "squeezenet",
+    "mobilenet_v1+nhwc",
+    "resnet_18+nhwc",
+    "efficientnet_b0",
+)
+"""Of which the zoo holds nearly all tasks; most of them have many that look alike."""
 
 AS_RACED = {"growth": 0, "ahead": False}
 """What the search did not have yet when it was raced."""
@@ -74,15 +91,16 @@ class Case(NamedTuple):
 def main() -> None:
     """Do the searches that are missing."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("part", choices=(PROOF, NETWORKS, SCREEN))
+    parser.add_argument("part", choices=tuple(TRIALS))
     parser.add_argument("settings", nargs="*", help="names, or [cold,]field=value; default: all")
     parser.add_argument("--tasks", type=int, default=10)
     parser.add_argument("--only", nargs="+", help="tasks or networks, by name")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--trials", type=int, help="for each task of a search")
+    parser.add_argument("--trials", type=int, nargs="+", help="for each task of a search")
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--bundle", default="cpu-gbdt")
     given = parser.parse_args()
+    keep_sketches()
     end = time.monotonic() + 60 * given.minutes
     bundle = load_pretrained(given.bundle)
     versions = settings_of(given.part, given.settings, bundle)
@@ -95,9 +113,10 @@ def main() -> None:
     surrogate = Surrogate.fitted([held_out, zoo], HARDWARE, asked)
     print(surrogate.fit, flush=True)
     cases = [case for case in cases if not given.only or case.what in given.only]
-    trials = given.trials or TRIALS[given.part]
-    for seed, (name, version), case in product(given.seeds, versions.items(), cases):
-        if SimulatedSearch.name_of(given.part, name, case.what, seed) in SIMULATED:
+    budgets = given.trials or [TRIALS[given.part]]
+    searches = product(given.seeds, budgets, cases, versions.items())
+    for seed, trials, case, (name, version) in searches:
+        if SimulatedSearch.name_of(given.part, name, case.what, seed, trials) in SIMULATED:
             continue
         if time.monotonic() > end:
             return
@@ -106,9 +125,27 @@ def main() -> None:
         print(done.name, f"{done.curve_s[-1]:.3g}", f"{done.seconds:.1f} s", flush=True)
 
 
+def keep_sketches() -> None:
+    """Draw a task's first random programs once a seed: they take most of a short search."""
+    draw = vars(search)["sketch_vectors"]
+    kept: dict[tuple[str, int], dict[str, DecisionVectors]] = {}
+
+    def drawn(
+        space: DesignSpace, seed: int, known: Iterable[Program] = ()
+    ) -> dict[str, DecisionVectors]:
+        others = list(known)
+        key = space.task.workload_id, seed
+        if others or key not in kept:
+            found: dict[str, DecisionVectors] = draw(space, seed, others)
+            return found if others else kept.setdefault(key, found)
+        return kept[key]
+
+    vars(search)["sketch_vectors"] = drawn
+
+
 def settings_of(part: str, chosen: Sequence[str], bundle: Bundle) -> dict[str, Version]:
     """Return the settings of a part by their names, the chosen ones and those to compare with."""
-    if part == SCREEN:
+    if part not in RACED_AS:
         names = dict.fromkeys([*(base_of(part, name) for name in chosen), *chosen])
         present = bundle, SearchConfig()
         return {n: present if n == PRESENT else version_of(n, bundle) for n in names}
@@ -131,6 +168,12 @@ def cases_of(part: str, zoo: Dataset, held_out: Dataset, hardware: Hardware) -> 
         raced = {race.what: race.tasks[0] for race in SEARCH.load() if race.kind == RACED_AS[part]}
         for what, one in raced.items():
             yield Case(what, stored_tasks(held_out, [one.workload_id], hardware))
+    elif part == BUDGETS:
+        measured = set(_measured(zoo))
+        for network in ZOO_NETWORKS:
+            recorded = recorded_tasks(zoo, network, hardware)
+            tasks = [t for t in recorded if t.workload_id in measured and _is_tunable(t)]
+            yield Case(network, tasks)
     else:
         clusters = set[str]()
         for workload_id in sorted(_measured(zoo)):
@@ -166,6 +209,9 @@ def searched(
     """Search once."""
     bundle, config = version
     device = surrogate.device(seed)
+    total = trials * len(case.tasks)
+    if part not in RACED_AS:
+        config = for_budget(config, total, len(case.tasks))
     weights = np.array([[float(task.weight) for task in case.tasks]])
     found = _Found(device, weights[0].tolist())
     began = time.perf_counter()
@@ -183,12 +229,13 @@ def searched(
             bundle=bundle,
             config=config,
             seed=seed,
-        ).run(trials * len(case.tasks), on_batch=found.note)
+        ).run(total, on_batch=found.note)
     return SimulatedSearch(
         part=part,
         setting=name,
         what=case.what,
         seed=seed,
+        trials=trials,
         tasks=len(case.tasks),
         hardware=surrogate.hardware.hardware_id,
         curve_s=tuple(found.curve_s),

@@ -89,6 +89,8 @@ class Goals(_Strict):
         Most networks that are slower than PyTorch.
     surrogate_correlation
         Least rank correlation of what settings reach on a surrogate and in real races.
+    diffusion_gain
+        Least throughput with diffusion, relative to that without it, with few trials and no bundle.
     faster_than
         Least geometric mean of throughput relative to each engine's.
     """
@@ -98,6 +100,7 @@ class Goals(_Strict):
     generated_of_long: float
     slower_than_pytorch: int
     surrogate_correlation: float
+    diffusion_gain: float
     faster_than: dict[str, float]
 
 

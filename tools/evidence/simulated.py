@@ -17,6 +17,7 @@ SEARCHES = pl.Schema(
         "setting": pl.String(),
         "what": pl.String(),
         "seed": pl.Int32(),
+        "trials": pl.Int32(),
         "tasks": pl.Int32(),
         "hardware": pl.String(),
         "curve_s": pl.List(pl.Float64()),
@@ -26,8 +27,9 @@ SEARCHES = pl.Schema(
 )
 """A row a search; ``fit`` is JSON."""
 
-PROOF, NETWORKS, SCREEN = "proof", "networks", "screen"
-"""What was really raced at single tasks, and at whole networks; and what was not."""
+PROOF, NETWORKS, SCREEN, BUDGETS = "proof", "networks", "screen", "budgets"
+"""What was really raced at single tasks, and at whole networks; and what was not, at single tasks
+and at whole networks."""
 
 
 class SimulatedSearch(Record):
@@ -36,9 +38,11 @@ class SimulatedSearch(Record):
     Attributes
     ----------
     part
-        :data:`PROOF`, :data:`NETWORKS` or :data:`SCREEN`.
+        :data:`PROOF`, :data:`NETWORKS`, :data:`SCREEN` or :data:`BUDGETS`.
     setting, what, seed
         How it searched, for what, and the seed of search and device.
+    trials
+        Its budget, for each task.
     tasks
         How many there were.
     hardware
@@ -59,6 +63,7 @@ class SimulatedSearch(Record):
     setting: str
     what: str
     seed: int
+    trials: int
     tasks: int
     hardware: str
     curve_s: tuple[float, ...]
@@ -68,12 +73,12 @@ class SimulatedSearch(Record):
     @property
     def name(self) -> str:
         """What tells it from the other searches."""
-        return self.name_of(self.part, self.setting, self.what, self.seed)
+        return self.name_of(self.part, self.setting, self.what, self.seed, self.trials)
 
     @staticmethod
-    def name_of(part: str, setting: str, what: str, seed: int) -> str:
+    def name_of(part: str, setting: str, what: str, seed: int, trials: int) -> str:
         """Return the name of a search that may still be to come."""
-        return f"{part}-{what}-seed{seed}-{setting}"
+        return f"{part}-{what}-seed{seed}-trials{trials}-{setting}"
 
     def rows(self) -> list[dict[str, Any]]:
         """Return its one row."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,13 @@ from scipy.stats import rankdata
 from costlib.arrays import Floats
 from tools.evidence.protocol import CONFIDENCE
 from tools.evidence.races import Race
-from tools.evidence.simulated import NETWORKS, PROOF, SCREEN, SimulatedSearch
+from tools.evidence.simulated import NETWORKS, PROOF, SimulatedSearch
 
-COUNTS = (8, 16, 32, 48)
+COUNTS = (1, 2, 4, 8, 16, 32, 48)
 """Trials a task after which settings are compared."""
+
+_FEWEST_TRIALS = 8
+"""After which the order of settings is compared with that of races: before, too many are alike."""
 
 RACED_AS = {PROOF: "ablation", NETWORKS: "diffusion"}
 """The kind of the real races of a part's settings."""
@@ -31,7 +34,7 @@ Ratios = Mapping[str, Mapping[tuple[str, int], float]]
 
 def base_of(part: str, setting: str) -> str:
     """Return the setting that another one is compared with."""
-    if part != SCREEN:
+    if part in RACED_AS:
         return FULL
     return COLD if setting.startswith(f"{COLD},") else PRESENT
 
@@ -64,8 +67,8 @@ def _of_part(
         "agreement": {},
     }
     raced = [race for race in races if race.kind == RACED_AS.get(part)]
-    for count in COUNTS:
-        ratios = _relative(_of_searches(searches, count), lambda name: base_of(part, name))
+    for count, found in _by_count(part, searches):
+        ratios = _relative(_of_searches(found, count), lambda name: base_of(part, name))
         if ratios:
             summary["settings"][str(count)] = {n: _gain(ratios[n]) for n in sorted(ratios)}
         real = _relative(_of_races(raced, count), lambda _: FULL)
@@ -73,11 +76,25 @@ def _of_part(
         shared = sorted(
             n for n in ratios.keys() & real.keys() if {w for w, _ in ratios[n]} == tasks
         )
-        if len(shared) >= _FEWEST_RANKED:
+        if len(shared) >= _FEWEST_RANKED and count >= _FEWEST_TRIALS:
             summary["agreement"][str(count)] = _agreement(
                 {name: ratios[name] for name in shared}, {name: real[name] for name in shared}
             )
     return summary
+
+
+def _by_count(
+    part: str, searches: Sequence[SimulatedSearch]
+) -> Iterator[tuple[int, Sequence[SimulatedSearch]]]:
+    """Yield trials a task, and the searches to be compared after so many.
+
+    Those that repeat no races are compared at their ends: each goes about its budget.
+    """
+    if part in RACED_AS:
+        yield from ((count, searches) for count in COUNTS)
+        return
+    for trials in sorted({search.trials for search in searches}):
+        yield trials, [search for search in searches if search.trials == trials]
 
 
 _Best = Mapping[tuple[str, int], Mapping[str, float]]

@@ -48,10 +48,6 @@ schedules guides these, as it would mislead by what little it knows."""
 _WRITTEN = 64
 """Programs of a task that the generator writes."""
 
-_INHERITED = 0.5
-"""Share of a task's first batch, and of the candidates for it, that is inherited or written."""
-
-
 _Niche = tuple[str, int]
 
 
@@ -86,6 +82,8 @@ class EvolutionConfig(StrategyConfig):
     crossover
         Share of the children that have two parents. Off by default: it gained nothing that can be
         told from noise (``docs/results/ablation.md``).
+    inherited
+        Share of a task's first batch, and of the candidates for it, that is inherited or written.
     epsilon
         Share of a batch that is drawn at random.
     niches
@@ -100,6 +98,7 @@ class EvolutionConfig(StrategyConfig):
     survivors: int = Field(2, ge=1)
     early_survivors: int = Field(8, ge=1)
     crossover: float = Field(0.0, ge=0, le=1)
+    inherited: float = Field(0.5, ge=0, le=1)
     epsilon: float = Field(0.1, ge=0, le=1)
     niches: float = Field(0.5, ge=0, le=1)
     sketch_selection: bool = True
@@ -150,7 +149,7 @@ class EvolutionarySearch(Strategy):
         ``elsewhere``: whether of the niches that were measured least; if that is not said, now and
         then in a search that stands still.
         """
-        rng = self._rng()
+        rng, share = self._rng(), self._config.inherited
         inherited = _in_turns(self._fitted(priors, rng), self._written())
         if elsewhere is None:
             stalled = bool(self.elite) and self.history.stands() >= _STALLED
@@ -161,7 +160,7 @@ class EvolutionarySearch(Strategy):
         wanted = count if elsewhere else survivors_each * count
         people = self._evolved(inherited, rng, elsewhere)
         unusual = self._unusual(people, count) if elsewhere else []
-        first = [*unusual, *inherited[: round(_INHERITED * (count if self.elite else wanted))]]
+        first = [*unusual, *inherited[: round(share * (count if self.elite else wanted))]]
         taken = {draft.program.program_id for draft in first}
         others = (d for d in self._drafts(people, inherited) if d.program.program_id not in taken)
         drafts = itertools.chain(first, others, self._drawn(rng))
@@ -172,7 +171,7 @@ class EvolutionarySearch(Strategy):
         scores = np.array([proposal.score for proposal in survivors])
         chosen: list[int] = []
         if not self.elite:
-            chosen = _best_inherited(survivors, scores, round(_INHERITED * count))
+            chosen = _best_inherited(survivors, scores, round(share * count))
         rest = np.array([i for i in range(len(survivors)) if i not in chosen], "int64")
         more = select_batch(scores[rest], count - len(chosen), rng, self._config.epsilon)
         return [survivors[i] for i in [*chosen, *rest[more].tolist()]]

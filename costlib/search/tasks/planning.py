@@ -110,7 +110,7 @@ class Planner:
         started = time.perf_counter()
         while True:
             unsure, open_tasks = self._unsure(), self._open(trials, left)
-            closing = left <= min(len(unsure), _kept(trials))
+            closing = not self._untried(open_tasks) and left <= min(len(unsure), _kept(trials))
             choice = self._scheduler.choose(unsure if closing else open_tasks)
             if choice is None:
                 return self._why_over()
@@ -141,14 +141,15 @@ class Planner:
         Returns
         -------
         Plan
-            ``None`` where it should be known: the last trials go to the best programs.
+            ``None`` where it should be known: the last trials go to the best programs, and the
+            first of a task are not kept waiting by further ones of another.
         """
         if not self._config.ahead:
             return None
-        waiting = [
-            task for task in self._open(trials, left) if not self._learns(task, current.task)
-        ]
-        choice = self._scheduler.choose(waiting)
+        open_tasks = self._open(trials, left)
+        free = [task for task in open_tasks if not self._learns(task, current.task)]
+        untried = self._untried(open_tasks)
+        choice = self._scheduler.choose([one for one in free if one in untried or not untried])
         if choice is None or not choice.promises(min_gain):
             return None
         known = set(self._searches[choice.task].refused)
@@ -201,6 +202,10 @@ class Planner:
         kept = len(self._lesser) * self._each(trials) + _kept(trials)
         first = [task for task in found if task not in self._lesser]
         return first if first and left > kept else found
+
+    def _untried(self, tasks: Sequence[int]) -> set[int]:
+        """Those of which no program has been measured or is being measured."""
+        return {task for task in tasks if not self._searches[task].history.measured}
 
     def _each(self, trials: int) -> int:
         """Trials that are kept for each lesser task."""

@@ -104,6 +104,18 @@ def test_the_last_trials_go_to_the_best_program_that_is_in_doubt() -> None:
     assert not plan.refused and not search.asked
 
 
+def test_no_task_goes_without_a_trial_for_a_second_look() -> None:
+    searches = [Search(str(number), str(number)) for number in range(8)]
+    scheduler = TaskScheduler(np.ones((1, 8)))
+    plans = planner(searches, scheduler, batch=1)
+    for left in range(8, 0, -1):
+        plan = plans.next(8, left, 0.0)
+        assert isinstance(plan, Plan)
+        searches[plan.task].is_unsure = True
+        measure(searches[plan.task], scheduler, plan.task, plan, 1.0)
+    assert all(search.elite for search in searches)
+
+
 def test_a_batch_has_the_best_once_more_where_there_is_doubt() -> None:
     search = Search("a", "one")
     search.is_unsure = True
@@ -154,6 +166,20 @@ def test_a_look_alike_waits_for_what_it_is_handed() -> None:
     current = planned.next(100, 100, 0.0)
     assert isinstance(current, Plan)
     assert planned.ahead(current, 100, 100, 0.0) is None
+
+
+def test_a_look_alike_waits_no_longer_than_it_must() -> None:
+    searches = [Search("a", "one"), Search("b", "one"), Search("c", "two")]
+    scheduler = TaskScheduler(np.ones((1, 3)))
+    planned = planner(searches, scheduler)
+    tried = Plan(2, searches[2].propose(4))
+    measure(searches[2], scheduler, 2, tried, 1.0)
+    current = planned.next(100, 96, 0.0)
+    assert isinstance(current, Plan) and current.task == 0
+    assert planned.ahead(current, 100, 96, 0.0) is None
+    measure(searches[0], scheduler, 0, current, 1.0)
+    following = planned.next(100, 92, 0.0)
+    assert isinstance(following, Plan) and following.task == 1
 
 
 def test_a_settled_task_is_its_own_next() -> None:

@@ -25,6 +25,7 @@ from tools.evidence.markdown import (
 from tools.evidence.marks import Mark, marks_figure
 from tools.evidence.origins import origin
 from tools.evidence.pages.page import Page
+from tools.evidence.part_names import titled
 from tools.evidence.protocol import (
     ABLATION_TRIALS,
     CONFIDENCE,
@@ -35,16 +36,6 @@ from tools.evidence.provenance import machine, measured, provenance
 from tools.evidence.stores import SEARCH
 
 Row = Mapping[str, Any]
-
-_PARTS = {
-    "draft": "model of schedules",
-    "bank": "prior bank",
-    "early survivors": "more survivors at first",
-    "correction": "correction by the run",
-    "looks": "second looks",
-    "directions": "mutation directions",
-}
-"""Names that say more than those in the result files."""
 
 _LOOPS = {
     "full": "full search",
@@ -109,7 +100,7 @@ def _by_trials(rows: Sequence[Row], on: str, full: str) -> str:
     return table(
         ["part", *(f"{budget} trials" for budget in budgets)],
         [
-            [_PARTS.get(part, part), *(_with_interval(found.get(str(b))) for b in budgets)]
+            [titled(part), *(_with_interval(found.get(str(b))) for b in budgets)]
             for part, found in shown.items()
         ],
     )
@@ -162,7 +153,7 @@ def _gains(rows: Sequence[Row], on: str, full: str, plain: str) -> str:
         ["part", f"gain in the {_LOOPS[full]}", f"gain in the {_LOOPS[plain]}", "by default"],
         [
             [
-                _PARTS.get(part, part),
+                titled(part),
                 with_error(*in_full),
                 with_error(*alone) if alone else "always there",
                 "on" if is_on_by_default(part) else "off",
@@ -181,8 +172,8 @@ def _told_apart(rows: Sequence[Row], on: str, full: str, plain: str) -> str:
         (plain, {part: alone for part, (_, alone) in gains.items() if alone}),
     ):
         logs = {part: (np.log(gain), error) for part, (gain, error) in found.items()}
-        gain = [_PARTS.get(part, part) for part, (log, error) in logs.items() if log > 2 * error]
-        cost = [_PARTS.get(part, part) for part, (log, error) in logs.items() if log < -2 * error]
+        gain = [titled(part) for part, (log, error) in logs.items() if log > 2 * error]
+        cost = [titled(part) for part, (log, error) in logs.items() if log < -2 * error]
         words.append(
             f"In the {_LOOPS[loop]} "
             + (
@@ -249,7 +240,7 @@ def _machines() -> str:
 
 def _drawn(title: str, on: str, full: str, plain: str) -> Figure:
     gains = _gains_by_part(read_result("search")["ablation"], on, full, plain)
-    rows = {_PARTS.get(part, part): list(map(_mark, found)) for part, found in gains.items()}
+    rows = {titled(part): list(map(_mark, found)) for part, found in gains.items()}
     kinds = ("in the full search", "in the plain loop")
     return marks_figure(title, rows, kinds, "throughput with it / without it", compared=1)
 

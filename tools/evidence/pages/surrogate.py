@@ -14,7 +14,7 @@ from tools.evidence.origins import origin
 from tools.evidence.pages.page import Page
 from tools.evidence.protocol import CONFIDENCE
 from tools.evidence.provenance import machine, measured, provenance
-from tools.evidence.simulated import NETWORKS, PROOF, SCREEN
+from tools.evidence.simulated import BUDGETS, NETWORKS, PROOF, SCREEN
 
 Row = Mapping[str, Any]
 
@@ -22,8 +22,15 @@ _PARTS = {
     PROOF: "versions that were raced, simulated",
     NETWORKS: "diffusion, simulated",
     SCREEN: "settings that were screened",
+    BUDGETS: "networks of the zoo with few trials",
 }
 """What they are called in the provenance."""
+
+_GONE = {
+    "breeding": "inherited programs had children before a model of schedules guided a task",
+    "by_speed": "of its look-alikes those handed on first that did the most operations a second",
+}
+"""Settings that gained nothing and are no longer there, and what they did."""
 
 _KINDS = ("on the surrogate", "in real races")
 
@@ -39,6 +46,7 @@ def parts() -> list[str]:
         *_proof(result[PROOF]),
         *(_networks(result[NETWORKS]) if NETWORKS in result else []),
         *(_screen(result[SCREEN]) if SCREEN in result else []),
+        *(_budgets(result[BUDGETS]) if BUDGETS in result else []),
         *measured("surrogate"),
     ]
 
@@ -84,15 +92,47 @@ def _networks(part: Row) -> list[str]:
 
 
 def _screen(part: Row) -> list[str]:
-    count = _last(part)
     return [
         "## Settings that were screened",
-        f"At {part['tasks']} tasks of the zoo that no benchmark holds, after {count} trials. "
-        "Settings that begin with *cold* have no bundle, and are compared with the search without "
-        "one; *cold* itself is compared with the search with one.",
-        origin("surrogate", _PARTS[SCREEN]),
-        _settings(part, count),
+        f"At {part['tasks']} tasks of the zoo that no benchmark holds.",
+        *_by_trials(part, SCREEN),
     ]
+
+
+def _budgets(part: Row) -> list[str]:
+    return [
+        "## Whole networks with few trials",
+        f"At {part['tasks']} networks of the zoo that no benchmark holds.",
+        *_by_trials(part, BUDGETS),
+    ]
+
+
+def _by_trials(part: Row, name: str) -> list[str]:
+    settings = part["settings"]
+    names = sorted({name for found in settings.values() for name in found})
+    return [
+        "Batches are as `tune` takes them with so many trials. Settings that begin with *cold* "
+        "have no bundle, and are compared with the search without one. "
+        "Throughputs after so many trials a task; in brackets, the interval and the number of "
+        "searches.",
+        origin("surrogate", _PARTS[name]),
+        table(
+            ["setting", *(f"after {trials}" for trials in settings)],
+            [[f"`{n}`", *(_at(found.get(n)) for found in settings.values())] for n in names],
+        ),
+        *(
+            f"`{field}` is gone, as no gain could be told from chance: {words}."
+            for field, words in _GONE.items()
+            if any(f"{field}=" in name for name in names)
+        ),
+    ]
+
+
+def _at(one: Row | None) -> str:
+    if one is None:
+        return ""
+    ratio, interval = _with_interval(one)
+    return f"{ratio} ({', '.join(filter(None, [interval, str(one['cases'])]))})"
 
 
 def _last(part: Row) -> str:

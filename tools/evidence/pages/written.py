@@ -10,6 +10,7 @@ from costlib.report.svg import save_drawing
 from tools.evidence.origins import unnamed
 from tools.evidence.pages import (
     ablation,
+    budgets,
     convolutions,
     coverage,
     cuda,
@@ -38,6 +39,7 @@ PAGES = tuple(
         search,
         peers,
         ablation,
+        budgets,
         surrogate,
         pytorch,
         engines,
