@@ -13,6 +13,7 @@ demo: $(INSTALLED)
 
 ## Run the whole test suite, after the linters; two processes, which must not fight for cores.
 test: export OMP_NUM_THREADS = 1
+test: export PYTHONDONTWRITEBYTECODE =  # Hundreds of processes import the same modules.
 test: $(INSTALLED) lint
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 

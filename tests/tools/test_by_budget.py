@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tools.evidence import by_budget
-from tools.evidence.by_budget import SITUATIONS, TRIALS, Gain, gains, is_on, ranked
+from tools.evidence.by_budget import LEAST, SITUATIONS, TRIALS, Gain, gains, is_on, ranked
 
 RESULTS: dict[str, Any] = {
     "variants": {
@@ -83,6 +83,13 @@ def test_the_most_useful_part_comes_first() -> None:
         return {4: Gain(ratio, ratio, ratio, 4, 1, is_simulated=False)}
 
     assert list(ranked({"a": gain(0.9), "b": gain(1.2), "c": {}}, 4)) == ["b", "a"]
+
+
+def test_a_part_that_gains_next_to_nothing_neither_pays_nor_costs() -> None:
+    little, enough = ((1 + n * LEAST, 1.001, 1.2) for n in (0.9, 1.1))
+    assert not Gain(*little, 4, 30, is_simulated=False).pays
+    assert Gain(*enough, 4, 30, is_simulated=False).pays
+    assert not Gain(1 - 0.9 * LEAST, 0.9, 0.999, 4, 30, is_simulated=False).costs
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)

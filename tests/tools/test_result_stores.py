@@ -166,6 +166,7 @@ def _weighted(*weights: int) -> tuple[RacedTask, ...]:
 
 @pytest.mark.parametrize("benchmark", STORES)
 def test_nothing_measured_waits_to_be_packed(benchmark: str) -> None:
-    assert STORES[benchmark].load()
-    names = [record.name for record in STORES[benchmark].load()]
+    store = STORES[benchmark]
+    names = [record.name for record in store.load()]
+    assert names or not store.packed_file.exists()
     assert names == sorted(set(names))

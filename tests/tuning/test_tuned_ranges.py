@@ -188,8 +188,10 @@ def test_a_run_of_a_range(program, hardware, tmp_path: Path) -> None:
 def test_a_run_of_a_range_in_fewer_bits_beside_engines(
     program, hardware, tmp_path: Path, config: TuneConfig
 ) -> None:
-    given_ = {"out": tmp_path, "trials": 2, "hardware": hardware, "dim": {"batch": (1, 1)}}
-    result = tune(program, bundle="none", config=config, **given_)
+    dims = {"batch": (1, 1), "sequence": (5, 7)}
+    result = tune(
+        program, out=tmp_path, trials=2, hardware=hardware, dim=dims, bundle="none", config=config
+    )
     (found,) = result.ranges
     assert any(one.sizes != one.served_by for one in found.compared)
     for one in found.compared:

@@ -66,17 +66,23 @@ NETWORKS = {
 }
 
 
+PLAIN, BATCH, WINDOW, GROUPS = NETWORKS
+
+
 @needs_emulator
-@pytest.mark.parametrize("what", NETWORKS)
 @pytest.mark.parametrize(
-    ("spec", "dtype", "instruction"),
+    ("what", "spec", "dtype", "instruction"),
     [
-        ("aarch64+dotprod", "uint8", "\tsdot"),
-        ("aarch64+dotprod", "int8", "\tsdot"),
-        ("aarch64", "uint8", "\tsmull"),
-        ("aarch64", "int8", "\tsmull"),
-        ("aarch64+dotprod+i8mm", "uint8", "\tusdot"),
-        ("aarch64+dotprod+i8mm", "int8", "sdot"),
+        (PLAIN, "aarch64+dotprod", "uint8", "\tsdot"),
+        (PLAIN, "aarch64", "uint8", "\tsmull"),
+        (PLAIN, "aarch64", "int8", "\tsmull"),
+        (PLAIN, "aarch64+dotprod+i8mm", "uint8", "\tusdot"),
+        (PLAIN, "aarch64+dotprod+i8mm", "int8", "sdot"),
+        (BATCH, "aarch64+dotprod", "int8", "\tsdot"),
+        (WINDOW, "aarch64+dotprod", "uint8", "\tsdot"),
+        (WINDOW, "aarch64", "int8", "\tsmull"),
+        (WINDOW, "aarch64+dotprod+i8mm", "uint8", "\tusdot"),
+        (GROUPS, "aarch64+dotprod", "uint8", "\tsdot"),
     ],
 )
 def test_sums_on_arm_are_exact(

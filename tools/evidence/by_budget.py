@@ -35,6 +35,9 @@ SITUATIONS = ("full", "cold")
 RACED_FOR = {trials: trials for trials in TRIALS} | {64: 48}
 """The trials of the ablation's races that stand for a budget, where nothing else does."""
 
+LEAST = 0.02
+"""A gain or a loss that counts: of the many intervals one in twenty leaves out 1 by chance."""
+
 _ON = {"full": ("tasks", "networks"), "cold": ("tasks, cold",)}
 
 _TASKS = 16
@@ -67,13 +70,13 @@ class Gain(NamedTuple):
 
     @property
     def pays(self) -> bool:
-        """Whether it gains more than chance explains."""
-        return self.low > 1
+        """Whether it gains more than chance explains, and enough."""
+        return self.low > 1 and self.ratio >= 1 + LEAST
 
     @property
     def costs(self) -> bool:
-        """Whether it costs more than chance explains."""
-        return self.high < 1
+        """Whether it costs more than chance explains, and enough."""
+        return self.high < 1 and self.ratio <= 1 - LEAST
 
 
 Gains = Mapping[str, Mapping[int, Gain]]

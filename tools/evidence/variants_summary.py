@@ -13,11 +13,13 @@ from tools.evidence.races import Race
 
 PRESENT = "present"
 COLD = "cold"
-COUNTS = (8, 16, 32, 64, 128, 200)
+COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 200)
 
 
 def summarise_variants(races: Iterable[Race]) -> dict[str, Any]:
     """Return the throughput of each variant relative to the present or the cold search, by trials.
+
+    Races in which either has no program that runs by then are left out of that count.
 
     ``error`` is the standard error of its logarithm.
     ``overhead_s``: seconds a trial beside building and running, its and those of the other.
@@ -34,7 +36,9 @@ def summarise_variants(races: Iterable[Race]) -> dict[str, Any]:
             elapsed[name].append(side.seconds / race.sides[base].seconds)
             for count in COUNTS:
                 if count <= min(len(curves[name]), len(curves[base])):
-                    ratios[name][count].append(curves[base][count - 1] / curves[name][count - 1])
+                    theirs_s, ours_s = curves[base][count - 1], curves[name][count - 1]
+                    if np.isfinite(theirs_s + ours_s):
+                        ratios[name][count].append(theirs_s / ours_s)
     return {
         name: {
             str(count): {

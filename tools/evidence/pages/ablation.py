@@ -212,7 +212,7 @@ def _variants_table(result: Mapping[str, Row]) -> str:
     counts = sorted({int(key) for row in result.values() for key in row if key.isdigit()})
     rows = []
     for name, row in result.items():
-        (tasks,) = {found["tasks"] for key, found in row.items() if key.isdigit()}
+        tasks = max(found["tasks"] for key, found in row.items() if key.isdigit())
         by_count = [row.get(str(count)) for count in counts]
         ours, theirs = row["overhead_s"]
         rows.append(

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from tools.evidence.by_budget import RACED_FOR, TRIALS, Gain, Gains, batch, gains, is_on, ranked
+from tools.evidence.by_budget import (
+    LEAST,
+    RACED_FOR,
+    TRIALS,
+    Gain,
+    Gains,
+    batch,
+    gains,
+    is_on,
+    ranked,
+)
 from tools.evidence.markdown import in_words, percent, table, with_range
 from tools.evidence.origins import origin
 from tools.evidence.pages.page import Page
@@ -39,8 +49,8 @@ def parts() -> list[str]:
         "This page says what pays with how many, and what `tune` does.",
         "## In short",
         *dict.fromkeys(line for situation in _TITLES for line in _origins(situation)),
-        "A part *pays* or *costs* where the interval of its gain leaves out 1. Of the other "
-        "parts neither can be told from chance.",
+        f"A part *pays* or *costs* where it gains or loses {100 * LEAST:.0f} % or more and the "
+        "interval leaves out 1. Of the other parts neither can be told from chance.",
         _short(found),
         *_diffusion(found[COLD].get("diffusion", {})),
         *(
