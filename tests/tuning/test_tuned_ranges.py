@@ -188,7 +188,7 @@ def test_a_run_of_a_range(program, hardware, tmp_path: Path) -> None:
 def test_a_run_of_a_range_in_fewer_bits_beside_engines(
     program, hardware, tmp_path: Path, config: TuneConfig
 ) -> None:
-    dims = {"batch": (1, 1), "sequence": (5, 7)}
+    dims = {"batch": (1, 1), "sequence": (4, 6)}
     result = tune(
         program, out=tmp_path, trials=2, hardware=hardware, dim=dims, bundle="none", config=config
     )
