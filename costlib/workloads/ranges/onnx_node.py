@@ -78,7 +78,9 @@ class OnnxNode:
     def given(self, name: str, number: int, default: Any = None) -> Any:
         """Return sizes that are an attribute in old opsets and an input in new ones."""
         found = self.attributes.get(name)
-        if found is None and (found := self.sizes(number)) is None and self.value(number):
+        if found is None:
+            found = self.sizes(number)
+        if found is None and self.value(number) is not None:
             raise UnpaddableError(f"its {name} depend on data")
         return default if found is None else found
 

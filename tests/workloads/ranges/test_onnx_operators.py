@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from costlib.workloads.ranges.labels import UnpaddableError
-from costlib.workloads.ranges.onnx_node import OPERATORS
+from costlib.workloads.ranges.onnx_node import OPERATORS, OnnxNode
 from costlib.workloads.ranges.onnx_program import OnnxModule
 
 SHAPE = (2, 3, 4)
@@ -143,3 +143,9 @@ def test_what_is_refused(nodes: list[Any], constants: Any, reason: str) -> None:
 
 def test_every_operator_is_one_of_onnx() -> None:
     assert all(onnx.defs.has(name) for name in OPERATORS)
+
+
+def test_axes_that_depend_on_data_are_refused() -> None:
+    node = OnnxNode((torch.ones(2, 3), torch.tensor([0, 1])), {}, 18)
+    with pytest.raises(UnpaddableError, match="its axes depend on data"):
+        node.given("axes", 1)
