@@ -106,7 +106,8 @@ def fold_constants(mod: Any) -> Any:
 
     A batch norm with constant parameters becomes a scale and a shift; if it follows a
     convolution that nothing else uses, the scale goes into the weights and the shift into
-    the bias. Reshapes and broadcasts to the shape that a tensor already has disappear.
+    the bias. Reshapes and broadcasts to the shape that a tensor already has disappear, and
+    multiplications with one.
     Look-ups that would read out of bounds for a wrong index are clipped instead; squares and
     cubes become multiplications. What is no longer used is still in the module returned.
     """
@@ -139,6 +140,8 @@ class _Folder(relax.PyExprMutator):  # type: ignore[misc]
             dtype,
         ):
             return call.args[0]
+        if name == "relax.multiply" and (other := self._times_one(call)) is not None:
+            return other
         if name == "relax.take" and call.attrs.mode == "fast":
             return relax.op.take(*call.args, axis=call.attrs.axis, mode="clip")
         if name == "relax.power":
@@ -152,6 +155,14 @@ class _Folder(relax.PyExprMutator):  # type: ignore[misc]
         if len(arrays) < len(operands) or getattr(call.attrs, "pad_value", None) is not None:
             return call
         return constant_of(_FOLDS[name](arrays, call.attrs, shape, dtype))
+
+    def _times_one(self, call: Any) -> Any | None:
+        """Return what is multiplied with a number that is one."""
+        for one, other in (call.args, list(call.args)[::-1]):
+            value = self._constant(one)
+            if value is not None and value.ndim == 0 and value == 1:
+                return other
+        return None
 
     def _power(self, call: Any) -> Any:
         """Multiply where the exponent is a small integer, as in the cube of a GELU."""

@@ -16,6 +16,7 @@ from costlib.workloads.interface import with_interface
 from costlib.workloads.joined import joined_products
 from costlib.workloads.layout import decomposed, legalize_conv2d
 from costlib.workloads.network import Network
+from costlib.workloads.norms import with_norms
 from costlib.workloads.packed_products import with_packed_products
 from costlib.workloads.repeated_codes import without_repeated_codes
 from costlib.workloads.scales import with_scales_as_arguments
@@ -77,7 +78,7 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
                 moved = partial(moved_behind_products, rounding=network.precision == "int8")
                 if network.precision == "int8":
                     plain = without_repeated_codes(_cleaned(plain))
-                for rewrite in (moved, joined_products, products_through_views):
+                for rewrite in (with_norms, moved, joined_products, products_through_views):
                     plain = rewrite(_cleaned(plain))
             if network.weights is not None:
                 plain = with_small_weights(_cleaned(plain), network.weights)

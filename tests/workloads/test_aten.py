@@ -193,6 +193,17 @@ class HeldTwice(nn.Module):
         return self.same * 2
 
 
+class Rolled(nn.Module):
+    def forward(self, x):
+        return x.roll((1, -2), (1, 2))
+
+
+def test_what_is_rolled_is_cut_and_joined_and_not_looked_up():
+    script = load_network(Rolled(), example_inputs=(torch.rand(1, 4, 5, 3),)).mod.script()
+    assert "R.concat" in script
+    assert "R.take" not in script
+
+
 def test_a_buffer_that_an_attribute_holds_too_is_state():
     x = torch.ones(4)
     network = load_network(HeldTwice(), example_inputs=(x,))

@@ -118,6 +118,14 @@ def test_reshape_to_the_same_shape_disappears():
     )
 
 
+@pytest.mark.parametrize(("number", "is_left"), [(1.0, False), (2.0, True)])
+def test_multiplications_with_one_disappear(number, is_left):
+    def build(emit, x):
+        return relax.op.nn.relu(emit(relax.op.multiply(relax.const(number, "float32"), x)))
+
+    assert ("multiply" in folded_output(build)) == is_left
+
+
 @pytest.mark.parametrize(("exponent", "power_left"), [(2.0, False), (3.0, False), (0.5, True)])
 def test_small_powers_become_multiplications(exponent, power_left):
     script = folded_output(lambda emit, x: relax.op.power(x, relax.const(exponent, "float32")))

@@ -149,8 +149,8 @@ def _decomposed(program: Any) -> Any:
     """Write a program in operators that we have converters for, as far as PyTorch can.
 
     Linear layers and matrix products stay whole: taken apart, they come with reshapes that keep
-    bias and activation from being fused into them. So does attention's softmax, which would read
-    the scores once more for rows that are masked entirely.
+    bias and activation from being fused into them. So do attention's softmax, which would read
+    the scores once more for rows that are masked entirely, and rolls, which would become look-ups.
     """
     import torch
     from torch._decomp import decomposition_table
@@ -160,7 +160,7 @@ def _decomposed(program: Any) -> Any:
 
     table = torch.export.default_decompositions()
     aten = torch.ops.aten
-    kept = (aten.linear, aten.matmul, aten.polar, aten._safe_softmax)
+    kept = (aten.linear, aten.matmul, aten.polar, aten._safe_softmax, aten.roll)
     for operator in kept:
         table.pop(operator.default, None)
     extra = {

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from costlib.tvm_compat import relax, te
+from costlib.tvm_compat import relax
 from costlib.workloads.folding import is_call
 from costlib.workloads.importers.onnx.node import MICROSOFT, Node, Refused, converts
 from costlib.workloads.importers.onnx.tensors import (
     SMALL_FLOATS,
     Tensor,
-    computed,
     constant,
     emitted,
     op,
@@ -25,28 +24,19 @@ def _wide(x: Tensor) -> Tensor:
     return x.cast("float32") if x.dtype in SMALL_FLOATS else x
 
 
-def _mean(x: Tensor, axes: list[int]) -> Tensor:
-    """Average the differences from the first element, which large means do no harm to."""
+def standardised(x: Tensor, axes: list[int], epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Return (x - mean) / deviation along axes, the mean, and 1 / deviation.
+
+    The differences from the first element are averaged, which large means do no harm to.
+    """
     first = x
     for axis in axes:
         first = first.slice(axis, 0, 1)
-
-    def element(data: Any, start: Any, *indices: Any) -> Any:
-        inner = {axis: te.reduce_axis((0, x.shape[axis]), name=f"k{axis}") for axis in axes}
-        read = tuple(inner.get(axis, index) for axis, index in enumerate(indices))
-        return te.sum(data[read] - start[indices], axis=list(inner.values()))
-
-    total = computed("sum_of_differences", first.shape, element, x, first)
-    share: float = 1.0 / math.prod(x.shape[axis] for axis in axes)
-    return total * share + first
-
-
-def standardised(x: Tensor, axes: list[int], epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return (x - mean) / deviation along axes, the mean, and 1 / deviation."""
-    mean = _mean(x, axes)
-    centred = x - mean
+    apart = x - first
+    mean = apart.mean(axes)
+    centred = apart - mean
     scale = 1.0 / sqrt((centred * centred).mean(axes) + epsilon)
-    return centred * scale, mean, scale
+    return centred * scale, mean + first, scale
 
 
 @converts("BatchNormalization")
@@ -148,6 +138,12 @@ def _normalised(
     epsilon = node.attribute("epsilon", 1e-5)
     if with_mean:
         result, mean, inverse = standardised(wide, axes, epsilon)
+        extents = tuple(x.shape[axis] for axis in axes)
+        if wide is x and {scale.shape, extents if bias is None else bias.shape} == {extents}:
+            shift = constant(np.zeros(extents, x.dtype)) if bias is None else bias
+            parameters = (scale.expr, shift.expr)
+            call = op.nn.layer_norm(x.expr, *parameters, axes=axes, epsilon=epsilon)
+            return [emitted(call), mean, inverse]
     else:
         inverse = 1.0 / sqrt((wide * wide).mean(axes) + epsilon)
         result, mean = wide * inverse, inverse
