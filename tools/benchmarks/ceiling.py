@@ -34,7 +34,7 @@ from costlib.training.protocol import most_measured_hardware, network_weights
 from tools.benchmarks.top_programs import TopPrograms, Workbench, top_programs
 from tools.evidence.ceiling_summary import LookedAt, summarise_ceiling
 from tools.evidence.files import REPOSITORY, ZOO, write_result
-from tools.maintenance.remeasure import is_here
+from tools.evidence.labels import is_here
 
 TOP = 10
 LOOKS = 5

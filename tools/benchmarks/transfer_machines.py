@@ -45,8 +45,8 @@ from tools.evidence.files import ZOO, read_result, write_result
 
 FOLDS = 3
 MINUTES = (1, 5, 15)
-CONFIG = GbdtConfig(num_trees=200, learning_rate=0.1)
-"""A quarter of the shipped model's trees, each twice as bold: there are many models to train."""
+CONFIG = GbdtConfig(num_trees=100, learning_rate=0.15)
+"""An eighth of the shipped model's trees, three times as bold: there are many models to train."""
 
 PAUSE_S = 60.0
 """Without a record for so long, nothing was measured meanwhile."""
