@@ -7,7 +7,8 @@ another vendor, and then of the new one
 
 - nothing: ``zero-shot``;
 - what 1, 5 or 15 minutes of measuring bring: whole tasks, drawn at random, as many records as the
-  machine's rate makes of the minutes. They correct the model, as a tuning run does;
+  machine's rate makes of the minutes. The model is fine-tuned on three quarters of these tasks, and
+  how is chosen on the others, as ``costlib adapt`` does;
 - ``everything``: one model of all records.
 
 ``scratch`` is trained on the same records alone. All by cross-validation over the tasks of all
@@ -30,9 +31,11 @@ from costlib.arrays import Bools, Floats
 from costlib.data.dataset import Dataset
 from costlib.data.splits import dealt, workload_keys
 from costlib.features.batch import select
+from costlib.models.base import CostModel
+from costlib.models.fine_tuning import FineTuning
 from costlib.models.gbdt import GbdtConfig, GbdtModel
-from costlib.models.residual import CorrectedModel
 from costlib.training.batches import TrainingData, assemble
+from costlib.training.metrics import evaluate_scores
 from tools.benchmarks.between_hardware import (
     figures,
     fitted,
@@ -47,6 +50,9 @@ FOLDS = 3
 MINUTES = (1, 5, 15)
 CONFIG = GbdtConfig(num_trees=100, learning_rate=0.15)
 """An eighth of the shipped model's trees, three times as bold: there are many models to train."""
+
+_APART = 4
+"""Of so many tasks one is kept apart, to choose how a model is fine-tuned."""
 
 PAUSE_S = 60.0
 """Without a record for so long, nothing was measured meanwhile."""
@@ -116,7 +122,7 @@ def records_a_second(dataset: Dataset, hardware_id: str) -> float:
     times = dataset.scan().filter(pl.col("hardware") == hardware_id).select("measured_at")
     written = times.collect()["measured_at"].sort()
     gaps = written.diff().drop_nulls().dt.total_milliseconds() / 1000
-    measuring = gaps.filter(gaps < PAUSE_S).sum()
+    measuring = float(gaps.filter(gaps < PAUSE_S).sum())
     return len(written) / measuring if measuring else float("inf")
 
 
@@ -155,11 +161,28 @@ class _Models:
         chosen = some_tasks(self.data[name], known, programs, self.seed) & known
         return None if chosen.sum() == known.sum() else chosen
 
-    def corrected(self, base: GbdtModel, name: str, rows: Bools) -> CorrectedModel:
-        """Correct a model by some records of a machine."""
-        one, model = self.data[name], CorrectedModel(base, seed=self.seed)
-        model.refit(select(one.batch, rows), one.latency_s[rows], one.groups[rows])
-        return model
+    def taught(self, base: GbdtModel, name: str, rows: Bools) -> CostModel:
+        """Fine-tune a model on some records of a machine, or leave it as it is.
+
+        A quarter of the tasks is kept apart, and what ranks their pairs best is taken.
+        """
+        one, tasks = self.data[name], np.unique(self.data[name].groups[rows])
+        count = max(1, len(tasks) // _APART)
+        if count == len(tasks):
+            return base
+        apart = np.isin(one.groups, np.random.default_rng(self.seed).permutation(tasks)[:count])
+        learnt, judged = rows & ~apart, rows & apart
+        batch = select(one.batch, learnt)
+        tuning = FineTuning(base, batch, one.labels[learnt], one.groups[learnt], seed=self.seed)
+        batch = select(one.batch, judged)
+        found = {"": base.predict(batch)} | tuning.predict(batch)
+        latency_s, groups = one.latency_s[judged], one.groups[judged]
+        quality = {
+            way: evaluate_scores(scores, latency_s, groups).pairwise_accuracy
+            for way, scores in found.items()
+        }
+        best = max(quality, key=quality.__getitem__)
+        return tuning.model(best) if best else base
 
     def scratch(self, name: str, rows: Bools) -> GbdtModel:
         """Train on some records of a machine alone."""
@@ -173,7 +196,7 @@ def _score(
     data, judged = models.data[name], models.judged[name]
     batch = select(data.batch, judged)
 
-    def note(before: str, way: str, model: GbdtModel | CorrectedModel) -> None:
+    def note(before: str, way: str, model: CostModel) -> None:
         ways = scores.setdefault(before, {})
         ways.setdefault(way, np.full(len(data.labels), np.nan))[judged] = model.predict(batch)
 
@@ -183,7 +206,7 @@ def _score(
         base = models.of(*others)
         note(left_out, "zero-shot", base)
         for way, rows in some.items():
-            note(left_out, way, models.corrected(base, name, rows))
+            note(left_out, way, models.taught(base, name, rows))
         note(left_out, "everything", models.of(*others, name))
     for way, rows in some.items():
         note("scratch", way, models.scratch(name, rows))

@@ -39,10 +39,11 @@ def sections(result: Row) -> list[str]:
         pictures({name: f"top-1 on {machine(to)}" for name, to in machine_pictures().items()}),
         "Each machine in turn is the new one. A model knows the other machines, or those of "
         "another vendor alone, and is used as it is (*nothing* was measured on the new one), "
-        "corrected by what some minutes of measuring bring, or trained anew with everything that "
+        "fine-tuned on what some minutes of measuring bring, or trained anew with everything that "
         "was measured there. Models that knew nothing before stand beside it. A minute is as many "
         "records as the machine brought in one when the dataset was collected, pauses over "
-        f"{result['pause_s']:.0f} seconds left out; they are whole tasks, drawn at random.",
+        f"{result['pause_s']:.0f} seconds left out; they are whole tasks, drawn at random. A "
+        "quarter of them is kept apart to choose how a model is fine-tuned, or that it is not.",
         "Where one of the other machines has the same processor, compiled for other instructions, "
         "only the rows of another vendor keep the processor apart. Machines have other numbers of "
         "programs a task, so figures compare within a machine, not between them. Each task counts "
@@ -70,13 +71,11 @@ def _heads() -> list[str]:
 def _gain(ways: Row) -> list[str]:
     cells = []
     for figure in ("top1", "pairwise_accuracy"):
-        nothing, few, everything = (
-            ways[way][figure] if way in ways else None
-            for way in ("zero-shot", _GOAL_WAY, "everything")
-        )
+        nothing, everything = ways["zero-shot"][figure], ways["everything"][figure]
+        few = ways[_GOAL_WAY][figure] if _GOAL_WAY in ways else None
         cells += [_cell(nothing), _cell(few), _cell(everything)]
-        gains = few is not None and everything > nothing
-        cells.append(percent((few - nothing) / (everything - nothing)) if gains else "")
+        gained = few is not None and everything > nothing
+        cells.append(percent((few - nothing) / (everything - nothing)) if gained else "")
     return cells
 
 

@@ -130,10 +130,8 @@ def _shares(bundles: Mapping[str, Row]) -> list[str]:
 
 
 def _both(row: Row) -> list[str]:
-    return [
-        with_range(row[name], *row.get(f"{name}_interval", (row[name], row[name])), digits=3)
-        for name in _FIGURES
-    ]
+    ranges = ((name, row.get(f"{name}_interval", (row[name], row[name]))) for name in _FIGURES)
+    return [with_range(row[name], low, high, 3) for name, (low, high) in ranges]
 
 
 def _spread(noise: float) -> str:
