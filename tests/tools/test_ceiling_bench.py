@@ -18,7 +18,7 @@ from tools.evidence import files
 
 @pytest.fixture
 def zoo(measured_dataset: Dataset, tmp_path: Path) -> Path:
-    """A dataset whose held-out networks are two of its own tasks."""
+    """A dataset whose held-out networks are all that was measured."""
     Dataset.create(tmp_path / "zoo")
     shutil.copytree(measured_dataset.path, tmp_path / "zoo" / "heldout")
     return tmp_path / "zoo"
