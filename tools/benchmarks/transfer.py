@@ -1,9 +1,11 @@
-"""From one hardware to another: what a few of the new one's records are worth.
+"""From a machine to its variants: what a few of their records are worth.
 
-    python -m tools.benchmarks.transfer      # writes tools/results/transfer.json
+    python -m tools.benchmarks.transfer      # adds "variants" to tools/results/transfer.json
 
-For each hardware of ``datasets/zoo`` but the main one, by cross-validation over its tasks (a fold's
-tasks are trained on nowhere), with several seeds. The 7 % (TLP, ASPLOS'23) are whole tasks:
+The main hardware of ``datasets/zoo`` is the one with the most records; its variants are of the same
+processor (:mod:`tools.benchmarks.between_hardware`). For each of them, by cross-validation over its
+tasks (a fold's tasks are trained on nowhere), with several seeds. The 7 % (TLP, ASPLOS'23) are
+whole tasks:
 
 - ``zero-shot``: trained on the main hardware alone;
 - ``together, 7 %``: one model of both, whose context tells the hardware, with 7 % of the records;
@@ -16,23 +18,24 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from costlib.data.dataset import Dataset
-from costlib.features.batch import FeatureBatch, join, select
+from costlib.features.batch import FeatureBatch, select
 from costlib.models.gbdt import GbdtModel
 from costlib.models.residual import CorrectedModel
 from costlib.training.batches import TrainingData, assemble
-from costlib.training.metrics import evaluate_scores
 from costlib.training.protocol import most_measured_hardware
+from tools.benchmarks.between_hardware import figures, fitted, machines_of, rows_of, some_tasks
 from tools.evidence.files import ZOO, read_result, write_result
 
 FOLDS = 4
 SHARE = 0.07
+_SHOWN = ("top1", "pairwise_accuracy")
 
 Array = np.ndarray[Any, Any]
 Score = Callable[[FeatureBatch], Array]
@@ -47,10 +50,11 @@ def main() -> None:
     dataset = Dataset.open(arguments.dataset)
     main_hardware = most_measured_hardware(dataset)
     source = assemble(dataset, hardware=[main_hardware])
+    known, machines = dataset.hardware(), machines_of(dataset)
     targets = {
         hardware_id: assemble(dataset, hardware=[hardware_id])
-        for hardware_id in dataset.hardware()
-        if hardware_id != main_hardware
+        for hardware_id, hardware in known.items()
+        if hardware.model == known[main_hardware].model and hardware_id not in machines
     }
     begun = {
         "from": main_hardware,
@@ -60,14 +64,14 @@ def main() -> None:
         },
         "by_seed": {},
     }
-    result = read_result("transfer")
+    result = read_result("transfer").get("variants", {})
     if result.get("programs") != begun["programs"]:
         result = begun
     for seed in arguments.seeds:
         if str(seed) not in result["by_seed"]:
             result["by_seed"][str(seed)] = _one_seed(source, targets, seed)
             result["to"] = _over_seeds(result["by_seed"], targets)
-            write_result("transfer", result)
+            write_result("transfer", {**read_result("transfer"), "variants": result})
             print(seed, json.dumps(result["by_seed"][str(seed)]), flush=True)
 
 
@@ -78,37 +82,18 @@ def _one_seed(source: TrainingData, targets: dict[str, TrainingData], seed: int)
     fold_of = dict(zip(workloads, drawn, strict=True))
     scores: dict[str, dict[str, Array]] = {name: {} for name in targets}
     for fold in range(FOLDS):
-        hidden = _rows(source, [w for w, one in fold_of.items() if one == fold])
-        base = _fit([(source, ~hidden)], seed)
+        hidden = rows_of(source, [w for w, one in fold_of.items() if one == fold])
+        base = fitted([(source, ~hidden)], seed)
         for name, target in targets.items():
-            judged = _rows(target, [w for w, one in fold_of.items() if one == fold])
-            few = _some_tasks(target, ~judged, seed)
+            judged = rows_of(target, [w for w, one in fold_of.items() if one == fold])
+            few = some_tasks(target, ~judged, SHARE * len(target.labels), seed)
             for way, score in _ways(base, source, ~hidden, target, ~judged, few, seed):
                 values = score(select(target.batch, judged))
                 scores[name].setdefault(way, np.empty(len(target.labels)))[judged] = values
     return {
-        name: {way: _figures(values, targets[name]) for way, values in found.items()}
+        name: {way: figures(values, targets[name]) for way, values in found.items()}
         for name, found in scores.items()
     }
-
-
-def _rows(data: TrainingData, workloads: Sequence[str]) -> Array:
-    """Which programs are of these workloads; bool `n`."""
-    chosen = set(workloads)
-    return np.array([workload in chosen for workload, _ in data.tasks])[data.groups]
-
-
-def _some_tasks(data: TrainingData, trained: Array, seed: int) -> Array:
-    """Draw whole tasks until they have the share of all records; bool `n`."""
-    order = np.random.default_rng(seed).permutation(np.unique(data.groups[trained]))
-    counts = np.bincount(data.groups)[order]
-    enough = int(np.searchsorted(np.cumsum(counts), SHARE * len(data.labels))) + 1
-    return np.isin(data.groups, order[:enough])
-
-
-def _figures(values: Array, data: TrainingData) -> dict[str, float]:
-    metrics = evaluate_scores(values, data.latency_s, data.groups)
-    return {"top1": metrics.top1_task_mean, "pairwise_accuracy": metrics.pairwise_accuracy}
 
 
 def _over_seeds(by_seed: dict[str, Any], targets: dict[str, TrainingData]) -> dict[str, Any]:
@@ -116,7 +101,7 @@ def _over_seeds(by_seed: dict[str, Any], targets: dict[str, TrainingData]) -> di
     summary: dict[str, Any] = {}
     for name, data in targets.items():
         summary[name] = {"programs": len(data.labels), "tasks": len(data.tasks)}
-        for way, figures in next(iter(by_seed.values()))[name].items():
+        for way in next(iter(by_seed.values()))[name]:
             rows = [one[name][way] for one in by_seed.values()]
             summary[name][way] = {
                 figure: {
@@ -126,7 +111,7 @@ def _over_seeds(by_seed: dict[str, Any], targets: dict[str, TrainingData]) -> di
                         round(max(row[figure] for row in rows), 4),
                     ],
                 }
-                for figure in figures
+                for figure in _SHOWN
             }
     return summary
 
@@ -145,26 +130,12 @@ def _ways(
     corrected.refit(select(target.batch, few), target.latency_s[few], target.groups[few])
     return [
         ("zero-shot", base.predict),
-        ("together, 7 %", _fit([(source, known), (target, few)], seed).predict),
+        ("together, 7 %", fitted([(source, known), (target, few)], seed).predict),
         ("fine-tuned, 7 %", corrected.predict),
-        ("scratch, 7 %", _fit([(target, few)], seed).predict),
-        ("scratch, 100 %", _fit([(target, trained)], seed).predict),
-        ("together, 100 %", _fit([(source, known), (target, trained)], seed).predict),
+        ("scratch, 7 %", fitted([(target, few)], seed).predict),
+        ("scratch, 100 %", fitted([(target, trained)], seed).predict),
+        ("together, 100 %", fitted([(source, known), (target, trained)], seed).predict),
     ]
-
-
-def _fit(parts: list[tuple[TrainingData, Array]], seed: int) -> GbdtModel:
-    model = GbdtModel()
-    shifts = np.cumsum([0, *(len(data.tasks) for data, _ in parts)])
-    model.fit(
-        join([select(data.batch, rows) for data, rows in parts]),
-        np.concatenate([data.labels[rows] for data, rows in parts]),
-        np.concatenate(
-            [data.groups[rows] + s for (data, rows), s in zip(parts, shifts, strict=False)]
-        ),
-        seed=seed,
-    )
-    return model
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ from costlib.measure.measurer import Measurer
 from costlib.schema import MEASUREMENTS, Origin
 from costlib.space.design_space import DesignSpace
 from costlib.space.program import Program
+from tools.evidence.labels import is_here
 
 BATCH = 48
 
@@ -59,12 +60,6 @@ def main() -> None:
                 replace(dataset, anew, hardware.hardware_id)
             elif is_here(hardware):
                 measure(dataset, anew, hardware, workloads.collect())
-
-
-def is_here(hardware: Hardware) -> bool:
-    """Whether this machine, or some of its cores, is a hardware."""
-    ours = Hardware.local(mcpu=hardware.target["mcpu"], num_cores=hardware.num_cores)
-    return ours.hardware_id == hardware.hardware_id
 
 
 def measure(dataset: Dataset, anew: Dataset, hardware: Hardware, workloads: pl.DataFrame) -> None:

@@ -14,6 +14,7 @@ from costlib.report.figures import finish, fixed_ticks, panel, plain_ticks, tip
 from tools.evidence.files import REPOSITORY, read_result
 from tools.evidence.markdown import percent, pictures, table
 from tools.evidence.origins import origin
+from tools.evidence.pages.ceiling import ceiling
 from tools.evidence.pages.page import Page
 from tools.evidence.pages.rankers import draw_rankers, leaderboard, speed
 from tools.evidence.provenance import machine, measured, provenance
@@ -41,10 +42,11 @@ def parts() -> list[str]:
         "all tasks once.",
         "## The shipped bundles",
         *_bundles(),
+        *ceiling(_of_bundles()),
         *leaderboard(read_result("leaderboard")),
         *(_wrong(found) if (found := read_result("ranking")) else []),
         *(speed(found) if (found := read_result("model_speed")) else []),
-        *measured("bundles", "leaderboard", "ranking", "model_speed"),
+        *measured("bundles", "ceiling", "leaderboard", "ranking", "model_speed"),
     ]
 
 
@@ -138,6 +140,11 @@ def _bundles() -> list[str]:
         ),
         *_directions(shipped["directions"]),
     ]
+
+
+def _of_bundles() -> dict[str, Row]:
+    """Return the metrics of the shipped bundles' models that rank exactly."""
+    return {f"`{name}`": manifest(name)["metrics"] for name in BUNDLES}
 
 
 def _figures(metrics: Row) -> list[str]:

@@ -1,0 +1,131 @@
+"""What some minutes of measuring are worth on a machine that a model does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from tools.evidence.files import read_result
+from tools.evidence.markdown import in_words, percent, pictures, table
+from tools.evidence.marks import Mark, marks_figure
+from tools.evidence.provenance import machine
+
+Row = Mapping[str, Any]
+
+_BEFORE = {
+    "machine": "the other machines",
+    "vendor": "those of another vendor",
+    "scratch": "nothing",
+}
+_WAYS = {
+    "zero-shot": "nothing",
+    "1 min": "1 min",
+    "5 min": "5 min",
+    "15 min": "15 min",
+    "everything": "everything",
+}
+_FIGURES = {"top1": "top-1", "top5": "top-5", "pairwise_accuracy": "pairs"}
+_GOAL_WAY = "15 min"
+
+
+def sections(result: Row) -> list[str]:
+    """Return the sections on real machines."""
+    found = result["to"]
+    model = result["model"]
+    return [
+        "## Between machines",
+        pictures({name: f"top-1 on {machine(to)}" for name, to in machine_pictures().items()}),
+        "Each machine in turn is the new one. A model knows the other machines, or those of "
+        "another vendor alone, and is used as it is (*nothing* was measured on the new one), "
+        "fine-tuned on what some minutes of measuring bring, or trained anew with everything that "
+        "was measured there. Models that knew nothing before stand beside it. A minute is as many "
+        "records as the machine brought in one when the dataset was collected, pauses over "
+        f"{result['pause_s']:.0f} seconds left out; they are whole tasks, drawn at random. A "
+        "quarter of them is kept apart to choose how a model is fine-tuned, or that it is not.",
+        "Where one of the other machines has the same processor, compiled for other instructions, "
+        "only the rows of another vendor keep the processor apart. Machines have other numbers of "
+        "programs a task, so figures compare within a machine, not between them. Each task counts "
+        f"alike. The models have {model['num_trees']} trees, fewer than the shipped ones, and "
+        f"one seed; {result['folds']} folds, nearly equal tasks in the same one.",
+        "Of what everything gains in top-1 and in pairs over nothing, 15 minutes bring:",
+        table(
+            ["new machine", "known before", *_heads()],
+            [
+                [machine(to), _BEFORE[before], *_gain(ways)]
+                for to, row in found.items()
+                for before, ways in row["ways"].items()
+                if "zero-shot" in ways
+            ],
+        ),
+        *(part for to, row in found.items() for part in _to(to, row)),
+    ]
+
+
+def _heads() -> list[str]:
+    names = ("top-1, nothing", "15 min", "everything", "of the gain")
+    return [*names, "pairs, nothing", *names[1:]]
+
+
+def _gain(ways: Row) -> list[str]:
+    cells = []
+    for figure in ("top1", "pairwise_accuracy"):
+        nothing, everything = ways["zero-shot"][figure], ways["everything"][figure]
+        few = ways[_GOAL_WAY][figure] if _GOAL_WAY in ways else None
+        cells += [_cell(nothing), _cell(few), _cell(everything)]
+        gained = few is not None and everything > nothing
+        cells.append(percent((few - nothing) / (everything - nothing)) if gained else "")
+    return cells
+
+
+def _cell(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _to(to: str, row: Row) -> list[str]:
+    others = in_words([machine(one) for one in row["sources"]["machine"]])
+    alone = row["sources"].get("vendor")
+    vendors = f"; of another vendor: {in_words([machine(one) for one in alone])}" if alone else ""
+    return [
+        f"### To {machine(to)}",
+        f"{row['programs']:,} programs of {row['tasks']} tasks, {row['records_a_second']:.1f} "
+        f"records a second. The other machines: {others}{vendors}. An empty cell: the minutes "
+        "bring all there is, or there is no model.",
+        table(
+            ["known before", "figure", *(words for words in _WAYS.values())],
+            [
+                [
+                    _BEFORE[before],
+                    name,
+                    *(_cell(ways[way][figure] if way in ways else None) for way in _WAYS),
+                ]
+                for before, ways in row["ways"].items()
+                for figure, name in _FIGURES.items()
+            ],
+        ),
+    ]
+
+
+def draw_machine(to: str) -> Figure:
+    """Draw top-1 of each way on a machine."""
+    ways = read_result("transfer")["machines"]["to"][to]["ways"]
+    kinds = [before for before in _BEFORE if before in ways]
+    rows = {
+        words: [_mark(ways[before].get(way)) for before in kinds]
+        for way, words in _WAYS.items()
+        if any(way in ways[before] for before in kinds)
+    }
+    known = [f"known before: {_BEFORE[before]}" for before in kinds]
+    title = f"measured on {machine(to)}"
+    return marks_figure(title, rows, known, "share of the best throughput, first of the ranking")
+
+
+def _mark(found: Row | None) -> Mark | None:
+    return None if found is None else Mark(found["top1"], *found["top1_interval"])
+
+
+def machine_pictures() -> dict[str, str]:
+    """Return the machine of each picture, by its file's name."""
+    found = read_result("transfer").get("machines", {}).get("to", {})
+    return {f"transfer-machines-{n}.svg": name for n, name in enumerate(found, 1)}
