@@ -16,11 +16,19 @@ from costlib.arrays import Float32s, Floats, Integers
 from costlib.models.boosting import lgb
 from costlib.models.gbdt import GbdtConfig, GbdtModel
 
-Gradients = tuple[Floats, Floats]
-Objective = Callable[[Floats, Floats, Integers], Callable[[Floats], Gradients]]
-"""From labels and the sizes of tasks, to gradients and second derivatives of scores."""
+Gradients = Callable[[Floats], tuple[Floats, Floats]]
+"""From scores to the first and second derivatives of a loss by them."""
+
+Objective = Callable[[Floats, Integers], Gradients]
+"""From labels and the sizes of tasks, whose programs follow one another."""
 
 _LEAST_CURVATURE = 1e-3
+
+_SHARPNESS = 4
+"""Shares are by this power of labels: half as good a program has a sixteenth of the best's."""
+
+_SOFTMAX_WEIGHT = 10
+"""Where it is added to the loss of pairs."""
 
 
 _HALF = GbdtConfig(num_trees=400, learning_rate=0.1)
@@ -100,78 +108,47 @@ class _Tasks:
         return np.asarray(padded[self._places])
 
 
-def regret_pairs(power: float) -> Objective:
-    """Logistic loss of pairs, each weighted by the difference of ``label ** power``."""
+def regret_pairs(labels: Floats, sizes: Integers) -> Gradients:
+    """Logistic loss of a task's pairs, each weighted by how far its labels are apart."""
+    tasks = _Tasks(sizes)
+    worth = tasks.spread(labels)
+    lead = worth[:, :, None] - worth[:, None, :]
+    lead *= tasks.there[:, :, None] & tasks.there[:, None, :]
+    weight, sign = np.abs(lead), np.sign(lead)
+    scale = 1 / np.maximum(weight.sum((1, 2)), 1e-9) * sizes
 
-    def prepare(labels: Floats, sizes: Integers) -> Callable[[Floats], Gradients]:
-        tasks = _Tasks(sizes)
-        worth = tasks.spread(labels**power)
-        lead = worth[:, :, None] - worth[:, None, :]
-        lead *= tasks.there[:, :, None] & tasks.there[:, None, :]
-        weight, sign = np.abs(lead), np.sign(lead)
-        scale = 1 / np.maximum(weight.sum((1, 2)), 1e-9) * sizes
+    def gradients(scores: Floats) -> tuple[Floats, Floats]:
+        padded = tasks.spread(scores)
+        wrong = 1 / (1 + np.exp(sign * (padded[:, :, None] - padded[:, None, :])))
+        pull = (-sign * weight * wrong).sum(2) * scale[:, None]
+        bend = (weight * wrong * (1 - wrong)).sum(2) * scale[:, None]
+        return tasks.gather(pull), np.maximum(tasks.gather(bend), _LEAST_CURVATURE)
 
-        def gradients(scores: Floats) -> Gradients:
-            padded = tasks.spread(scores)
-            wrong = 1 / (1 + np.exp(sign * (padded[:, :, None] - padded[:, None, :])))
-            pull = (-sign * weight * wrong).sum(2) * scale[:, None]
-            bend = (weight * wrong * (1 - wrong)).sum(2) * scale[:, None]
-            return tasks.gather(pull), np.maximum(tasks.gather(bend), _LEAST_CURVATURE)
-
-        return gradients
-
-    return prepare
+    return gradients
 
 
-def softmax_of(power: float, weight: float = 1) -> Objective:
-    """Cross entropy of the scores' softmax with shares by ``label ** power`` (ListNet)."""
+def softmax(labels: Floats, sizes: Integers) -> Gradients:
+    """Cross entropy of the softmax of a task's scores, with shares by a power of labels."""
+    tasks = _Tasks(sizes)
+    wanted = tasks.shares(_SHARPNESS * np.log(labels))
 
-    def prepare(labels: Floats, sizes: Integers) -> Callable[[Floats], Gradients]:
-        tasks = _Tasks(sizes)
-        wanted = tasks.shares(power * np.log(labels))
+    def gradients(scores: Floats) -> tuple[Floats, Floats]:
+        shares = tasks.shares(scores)
+        bend = np.maximum(tasks.gather(shares * (1 - shares)), _LEAST_CURVATURE)
+        return tasks.gather(shares - wanted), bend
 
-        def gradients(scores: Floats) -> Gradients:
-            shares = tasks.shares(scores)
-            bend = np.maximum(tasks.gather(shares * (1 - shares)), _LEAST_CURVATURE)
-            return weight * tasks.gather(shares - wanted), weight * bend
-
-        return gradients
-
-    return prepare
+    return gradients
 
 
-def together(*objectives: Objective) -> Objective:
-    """Sum of losses."""
+def pairs_and_softmax(labels: Floats, sizes: Integers) -> Gradients:
+    """Sum of both."""
+    pairs, shares = regret_pairs(labels, sizes), softmax(labels, sizes)
 
-    def prepare(labels: Floats, sizes: Integers) -> Callable[[Floats], Gradients]:
-        parts = [objective(labels, sizes) for objective in objectives]
+    def gradients(scores: Floats) -> tuple[Floats, Floats]:
+        (pull, bend), (second_pull, second_bend) = pairs(scores), shares(scores)
+        return pull + _SOFTMAX_WEIGHT * second_pull, bend + _SOFTMAX_WEIGHT * second_bend
 
-        def gradients(scores: Floats) -> Gradients:
-            pulls, bends = zip(*(part(scores) for part in parts), strict=True)
-            return np.asarray(sum(pulls)), np.asarray(sum(bends))
-
-        return gradients
-
-    return prepare
-
-
-def expected_regret(sharpness: float) -> Objective:
-    """The label that is missed by a first choice drawn from the scores' softmax."""
-
-    def prepare(labels: Floats, sizes: Integers) -> Callable[[Floats], Gradients]:
-        tasks = _Tasks(sizes)
-        worth = tasks.spread(labels)
-
-        def gradients(scores: Floats) -> Gradients:
-            shares = tasks.shares(sharpness * scores)
-            expected = (shares * worth).sum(1, keepdims=True)
-            pull = tasks.gather(shares * (expected - worth))
-            bend = tasks.gather(shares * (1 - shares))
-            return pull, np.maximum(bend, _LEAST_CURVATURE)
-
-        return gradients
-
-    return prepare
+    return gradients
 
 
 def _config(**changes: Any) -> Learner:
@@ -196,39 +173,35 @@ LEARNERS = {
     "half the trees": Learner(),
     "half the trees, again": Learner(seed_shift=1000),
     "truncation 10": _told(lambdarank_truncation_level=10),
-    "truncation 3": _told(lambdarank_truncation_level=3),
     "gain squared": _told(label_gain=list(_LEVELS**2)),
     "not normalised": _told(lambdarank_norm=False),
     "levels 101": _config(relevance_levels=101),
     "rank_xendcg": Learner(
         parameters={"objective": "rank_xendcg"}, target=lambda labels, _: np.rint(labels * 8)
     ),
-    "pairs by regret": Learner(objective=regret_pairs(1)),
-    "pairs by squared regret": Learner(objective=regret_pairs(2)),
-    "softmax of label to the power 4": Learner(objective=softmax_of(4)),
-    "pairs by regret and softmax": Learner(objective=together(regret_pairs(1), softmax_of(4, 10))),
-    "expected regret": Learner(objective=expected_regret(1)),
+    "pairs by regret": Learner(objective=regret_pairs),
+    "softmax": Learner(objective=softmax),
+    "pairs by regret and softmax": Learner(objective=pairs_and_softmax),
     "regression of the logarithm": Learner(parameters=_REGRESSION, target=_log),
     "regression, weighted by label": Learner(
         parameters=_REGRESSION, target=_log, weights=lambda labels: labels
     ),
     "extra trees": _told(extra_trees=True),
-    "programs per leaf 40": _config(min_programs_per_leaf=40),
     "near the best alone": Learner(least_label=0.4),
 }
 """By name; :data:`SHIPPED` has the default settings, the others half the trees."""
 
 BUNDLES = {
     "two seeds": ("half the trees", "half the trees, again"),
-    "with softmax": ("half the trees", "softmax of label to the power 4"),
+    "with softmax": ("half the trees", "softmax"),
     "with rank_xendcg": ("half the trees", "rank_xendcg"),
     "with pairs": ("half the trees", "pairs by regret"),
     "with regression": ("half the trees", "regression of the logarithm"),
     "with weighted regression": ("half the trees", "regression, weighted by label"),
-    "with pairs and softmax": (
-        *("half the trees", "pairs by regret", "softmax of label to the power 4"),
-    ),
+    "with pairs and softmax": ("half the trees", "pairs by regret", "softmax"),
     "with pairs and rank_xendcg": ("half the trees", "pairs by regret", "rank_xendcg"),
+    "shipped, with pairs": (SHIPPED, "pairs by regret"),
+    "shipped, with pairs and softmax": (SHIPPED, "pairs by regret", "softmax"),
     "two seeds with pairs": ("half the trees", "half the trees, again", "pairs by regret"),
 }
 """By name, the learners whose scores are added up."""

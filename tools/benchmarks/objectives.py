@@ -129,12 +129,13 @@ def main() -> None:
     """Train what is missing, compare, and write the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dataset", type=Path, default=ZOO)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--seeds", type=int, nargs="*", default=[0])
     parser.add_argument("--learners", nargs="+", choices=LEARNERS, default=list(LEARNERS))
     arguments = parser.parse_args()
     dataset = Dataset.open(arguments.dataset)
     hardware = most_measured_hardware(dataset)
     data = assemble(dataset, hardware=[hardware])
+    names = dict(dataset.scan("workloads").select("workload_id", "name").collect().iter_rows())
     trials = Trials(data, KEPT)
     for seed, name in product(arguments.seeds, arguments.learners):
         trials.train(name, seed)
@@ -145,6 +146,7 @@ def main() -> None:
         "tasks": len(data.tasks),
         "folds": FOLDS,
         "compared": list(_compared(trials)),
+        "lost": _lost(trials, [names[workload_id] for workload_id, _ in data.tasks]),
     }
     write_result("objectives", result)
     print(json.dumps(result, indent=1))
@@ -211,6 +213,29 @@ def _error(values: Floats) -> Floats:
     """Return the standard error of the mean of each column."""
     count = (~np.isnan(values)).sum(0)
     return np.asarray(np.nanstd(values, axis=0, ddof=1) / np.sqrt(count))
+
+
+def _lost(trials: Trials, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return by operator what the shipped model's first choices lose, most of all first."""
+    seeds = trials.seeds(SHIPPED)
+    first = [trials.figures(trials.scores(seed, (SHIPPED,)))[:, 0] for seed in seeds]
+    lost, far = 1 - np.mean(first, 0), np.mean(np.array(first) < _FAR, 0)
+    operator = np.array([name.split("_")[0] for name in names])
+    rows = [
+        {
+            "operator": str(name),
+            "tasks": int((operator == name).sum()),
+            "lost": round(float(lost[operator == name].mean()), 3),
+            "share_of_all": round(float(lost[operator == name].sum() / lost.sum()), 3),
+            "far": round(float(far[operator == name].mean()), 3),
+        }
+        for name in np.unique(operator)
+    ]
+    return sorted(rows, key=lambda row: -row["share_of_all"])
+
+
+_FAR = 0.5
+"""A first choice with less of the best throughput is far from it."""
 
 
 def _passes(row: dict[str, Any]) -> bool:

@@ -14,6 +14,7 @@ from costlib.report.figures import finish, fixed_ticks, panel, plain_ticks, tip
 from tools.evidence.files import REPOSITORY, read_result
 from tools.evidence.markdown import percent, pictures, table
 from tools.evidence.origins import origin
+from tools.evidence.pages.objectives import objectives
 from tools.evidence.pages.page import Page
 from tools.evidence.pages.rankers import draw_rankers, leaderboard, speed
 from tools.evidence.provenance import machine, measured, provenance
@@ -43,8 +44,9 @@ def parts() -> list[str]:
         *_bundles(),
         *leaderboard(read_result("leaderboard")),
         *(_wrong(found) if (found := read_result("ranking")) else []),
+        *(objectives(found) if (found := read_result("objectives")) else []),
         *(speed(found) if (found := read_result("model_speed")) else []),
-        *measured("bundles", "leaderboard", "ranking", "model_speed"),
+        *measured("bundles", "leaderboard", "ranking", "objectives", "model_speed"),
     ]
 
 
