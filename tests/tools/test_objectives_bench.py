@@ -9,10 +9,12 @@ import pytest
 
 from costlib.arrays import Floats, Integers
 from costlib.features.batch import FeatureBatch, select
+from costlib.features.columns import CONTEXT
 from costlib.models.gbdt import GbdtConfig, GbdtModel
 from costlib.testing.cost_models import made_up_programs
 from costlib.training.batches import TrainingData
 from tools.benchmarks import learners, objectives
+from tools.benchmarks.contiguous import contiguous_columns
 from tools.benchmarks.learners import BUNDLES, LEARNERS, SECOND_LOOKS, SHIPPED, Learner, Objective
 from tools.benchmarks.objectives import Trials
 
@@ -137,3 +139,22 @@ def test_the_rule(changed: dict[str, float], passes: bool) -> None:
     row = {f"gain_of_{name}": 0.01 for name in objectives.FIGURES}
     row |= {f"{name}_error": 0.002 for name in objectives.FIGURES}
     assert objectives._passes(row | {"training": 1.0, "trees": 1.0} | changed) is passes
+
+
+def test_contiguous_loops_are_found_behind_others() -> None:
+    rng = np.random.default_rng(0)
+    names = CONTEXT["statements"]
+    context = np.zeros((2, len(names)), "float32")
+    at = {name: number for number, name in enumerate(names)}
+    for depth, (extent, jump) in enumerate([(3, 64), (8, 1)], 1):
+        context[0, at[f"loop{depth}.extent"]] = np.log2(1 + extent)
+        context[0, at[f"loop{depth}.store_jump"]] = np.log2(1 + jump)
+        context[0, at[f"loop{depth}.loads_standing"]] = 1
+    context[0, at["unroll_steps"]] = np.log2(1 + 16)
+    batch = FeatureBatch(rng.random((2, 4)).astype("float32"), np.arange(3), context, names)
+    found = contiguous_columns(batch)
+    assert found.shape == (2, 14)
+    assert found[:, 0].tolist() == [1, 5], "the second loop from within; none"
+    assert found[0, 1] == pytest.approx(np.log2(9))
+    assert found[0, 2] == pytest.approx(np.log2(3)), "what lies inside it"
+    assert found[0, 3] < 0 < found[0, 4], "16 steps are enough for what is inside, not for all"

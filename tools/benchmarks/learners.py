@@ -55,6 +55,8 @@ class Learner:
         Only programs that are so good are learnt from.
     seed_shift
         Added to the seed.
+    contiguous
+        Whether it sees the columns of :mod:`tools.benchmarks.contiguous`, too.
     """
 
     config: GbdtConfig = _HALF
@@ -64,6 +66,7 @@ class Learner:
     objective: Objective | None = None
     least_label: float = 0.0
     seed_shift: int = 0
+    contiguous: bool = False
 
     def fit(self, columns: Float32s, labels: Floats, groups: Integers, seed: int) -> lgb.Booster:
         """Train; groups must be in order."""
@@ -172,6 +175,7 @@ LEARNERS = {
     SHIPPED: _config(num_trees=800, learning_rate=0.05),
     "half the trees": Learner(),
     "half the trees, again": Learner(seed_shift=1000),
+    "contiguous loops": Learner(contiguous=True),
     "truncation 10": _told(lambdarank_truncation_level=10),
     "gain squared": _told(label_gain=list(_LEVELS**2)),
     "not normalised": _told(lambdarank_norm=False),
@@ -200,6 +204,7 @@ BUNDLES = {
     "with weighted regression": ("half the trees", "regression, weighted by label"),
     "with pairs and softmax": ("half the trees", "pairs by regret", "softmax"),
     "with pairs and rank_xendcg": ("half the trees", "pairs by regret", "rank_xendcg"),
+    "contiguous loops, with pairs": ("contiguous loops", "pairs by regret"),
     "shipped, with pairs": (SHIPPED, "pairs by regret"),
     "shipped, with pairs and softmax": (SHIPPED, "pairs by regret", "softmax"),
     "two seeds with pairs": ("half the trees", "half the trees, again", "pairs by regret"),

@@ -1,6 +1,7 @@
 """What would make the model of trees rank better, by cross-validation over training tasks.
 
     python -m tools.benchmarks.objectives    # writes tools/results/objectives.json
+    python -m tools.benchmarks.objectives --seeds 1 2 3 4 --learners shipped "pairs by regret"
 
 All on the main hardware of ``datasets/zoo``, without the held-out networks. Each seed divides the
 tasks anew, and whatever is compared is trained on the same divisions. Bundles add up their members'
@@ -31,6 +32,7 @@ from costlib.data.dataset import Dataset
 from costlib.training.batches import TrainingData, assemble
 from costlib.training.metrics import pairwise_accuracy, top_k
 from costlib.training.protocol import most_measured_hardware
+from tools.benchmarks.contiguous import contiguous_columns
 from tools.benchmarks.learners import BUNDLES, LEARNERS, SECOND_LOOKS, SHIPPED
 from tools.evidence.files import RESULTS, ZOO, write_result
 
@@ -63,12 +65,15 @@ class Trials:
         if file.exists():
             return
         learner, data, began = LEARNERS[name], self._data, time.process_time()
+        columns = self._columns
+        if learner.contiguous:
+            columns = np.column_stack([columns, contiguous_columns(data.batch)])
         fold = self.folds(seed)[data.groups]
         scores = np.empty(len(fold))
         for number in range(FOLDS):
             judged = fold == number
-            rows = self._columns[~judged], data.labels[~judged], data.groups[~judged]
-            scores[judged] = learner.fit(*rows, seed).predict(self._columns[judged])
+            rows = columns[~judged], data.labels[~judged], data.groups[~judged]
+            scores[judged] = learner.fit(*rows, seed).predict(columns[judged])
         np.savez(file, scores=scores, seconds=time.process_time() - began)
 
     def seeds(self, *names: str) -> set[int]:
@@ -118,6 +123,12 @@ class Trials:
         best = np.array([self._data.latency_s[task].min() for task in self._tasks])
         return float(best.sum() / (best / found[:, :, 0]).mean(0).sum())
 
+    def vectorized(self) -> list[str]:
+        """Return whether each task's best program vectorizes its innermost loop."""
+        column = self._data.batch.context[:, self._data.batch.names.index("vectorized")]
+        best = [task.start + int(self._data.latency_s[task].argmin()) for task in self._tasks]
+        return ["vectorized" if yes else "not vectorized" for yes in column[best]]
+
     def _file(self, name: str, seed: int) -> Path:
         return self._folder / f"{name.replace(' ', '_')}-{seed}.npz"
 
@@ -146,7 +157,10 @@ def main() -> None:
         "tasks": len(data.tasks),
         "folds": FOLDS,
         "compared": list(_compared(trials)),
-        "lost": _lost(trials, [names[workload_id] for workload_id, _ in data.tasks]),
+        "lost": {
+            "operator": _lost(trials, [names[task].split("_")[0] for task, _ in data.tasks]),
+            "best program": _lost(trials, trials.vectorized()),
+        },
     }
     write_result("objectives", result)
     print(json.dumps(result, indent=1))
@@ -215,21 +229,20 @@ def _error(values: Floats) -> Floats:
     return np.asarray(np.nanstd(values, axis=0, ddof=1) / np.sqrt(count))
 
 
-def _lost(trials: Trials, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return by operator what the shipped model's first choices lose, most of all first."""
-    seeds = trials.seeds(SHIPPED)
-    first = [trials.figures(trials.scores(seed, (SHIPPED,)))[:, 0] for seed in seeds]
-    lost, far = 1 - np.mean(first, 0), np.mean(np.array(first) < _FAR, 0)
-    operator = np.array([name.split("_")[0] for name in names])
+def _lost(trials: Trials, kinds: Sequence[str]) -> list[dict[str, Any]]:
+    """Return by kind of task what the shipped model's first choices lose, most of all first."""
+    seeds = sorted(trials.seeds(SHIPPED))
+    first = np.array([trials.figures(trials.scores(seed, (SHIPPED,)))[:, 0] for seed in seeds])
+    lost, far, kind = 1 - first.mean(0), (first < _FAR).mean(0), np.array(kinds)
     rows = [
         {
-            "operator": str(name),
-            "tasks": int((operator == name).sum()),
-            "lost": round(float(lost[operator == name].mean()), 3),
-            "share_of_all": round(float(lost[operator == name].sum() / lost.sum()), 3),
-            "far": round(float(far[operator == name].mean()), 3),
+            "kind": str(name),
+            "tasks": int((kind == name).sum()),
+            "lost": round(float(lost[kind == name].mean()), 3),
+            "share_of_all": round(float(lost[kind == name].sum() / lost.sum()), 3),
+            "far": round(float(far[kind == name].mean()), 3),
         }
-        for name in np.unique(operator)
+        for name in np.unique(kind)
     ]
     return sorted(rows, key=lambda row: -row["share_of_all"])
 
