@@ -15,6 +15,7 @@ from tools.evidence.files import REPOSITORY, read_result
 from tools.evidence.markdown import percent, pictures, table
 from tools.evidence.origins import origin
 from tools.evidence.pages.ceiling import ceiling
+from tools.evidence.pages.objectives import objectives
 from tools.evidence.pages.page import Page
 from tools.evidence.pages.rankers import draw_rankers, leaderboard, speed
 from tools.evidence.provenance import machine, measured, provenance
@@ -45,8 +46,9 @@ def parts() -> list[str]:
         *ceiling(_of_bundles()),
         *leaderboard(read_result("leaderboard")),
         *(_wrong(found) if (found := read_result("ranking")) else []),
+        *(objectives(found) if (found := read_result("objectives")) else []),
         *(speed(found) if (found := read_result("model_speed")) else []),
-        *measured("bundles", "ceiling", "leaderboard", "ranking", "model_speed"),
+        *measured("bundles", "ceiling", "leaderboard", "ranking", "objectives", "model_speed"),
     ]
 
 
