@@ -89,13 +89,23 @@ class OraclePool(SketchPool):
         self._is_blind = False
         self._named: dict[bytes, str | None] = {}
 
-    def evolve(self, *given: Any, **named: Any) -> tuple[Integers, Floats]:
+    def evolve(
+        self,
+        start: Integers,
+        size: int,
+        generations: int,
+        crossover: float,
+        score: Score | None,
+        guide: Guide,
+        rng: np.random.Generator,
+        niches: bool = False,
+    ) -> tuple[Integers, Floats]:
         """Let a population evolve; see :meth:`SketchPool.evolve`."""
-        start, self._score = given[0], given[4]
-        self._is_blind = self._score is None and (self._values is None or len(start) == 0)
+        self._score = score
+        self._is_blind = score is None and (self._values is None or len(start) == 0)
         if self._values is None:
             self._named.clear()
-        return super().evolve(*given, **named)
+        return super().evolve(start, size, generations, crossover, score, guide, rng, niches)
 
     def _mutate(
         self,

@@ -80,7 +80,9 @@ ZOO_NETWORKS = (
 AS_RACED = {"growth": 0, "ahead": False}
 """What the search did not have yet when it was raced."""
 
-_ORACLES = (BY_DRAFT, BY_TRUTH, f"{COLD},{BY_TRUTH}")
+_ORACLES = (BY_DRAFT, f"{COLD},{BY_TRUTH}")
+"""Without a bundle nothing has draft scores at first; with one, far too many parents breed to ask
+for the truth of all their children."""
 
 _LEFT_OUT = ("generator", "growing batches", "proposing ahead")
 """Parts that were raced but cost too much here, or that were not raced with a bundle."""

@@ -5,6 +5,10 @@ direction with the best of all, and is judged by the best of that direction's ot
 has not seen. So it is not paid for luck. Beside it stand the best of eight of the same other half,
 drawn as MetaSchedule's mutators draw them or at random over the directions. Where a direction has
 fewer than eight, the rest is drawn as MetaSchedule does. All is averaged over many halvings.
+
+An oracle that has seen eight children of a direction may know less than a classifier that has seen
+many parents. So one that has seen all children is there, too: no classifier gains more, but what it
+gains is partly luck.
 """
 
 from __future__ import annotations
@@ -37,9 +41,9 @@ _DRAWS = 2000
 _FEWEST = 3
 """Directions that a parent has at least, else there is nothing to name."""
 
-STOCK, RANDOM, ALWAYS = "stock", "random", "always"
-"""What the oracle is compared with: children drawn by MetaSchedule's probabilities, at random over
-the directions, and of the direction that is the best one on the average of the other tasks."""
+ORACLE, ALL_KNOWN, ALWAYS, RANDOM = "oracle", "all_known", "always", "random"
+"""Who is compared with MetaSchedule's probabilities: the oracle; one that has seen all children; who
+always takes the direction that is the best on the average of other tasks; and who takes any."""
 
 
 class _Halved(NamedTuple):
@@ -56,6 +60,8 @@ class _Halved(NamedTuple):
         float64 `h x d`: as ``judged``, without children of other directions.
     stock, random
         float64 `h`: the best of eight of the other half.
+    whole, whole_stock
+        float64 `h x d` and `h`: as ``judged`` and ``stock``, of all children.
     """
 
     directions: tuple[str, ...]
@@ -64,6 +70,8 @@ class _Halved(NamedTuple):
     own: Floats
     stock: Floats
     random: Floats
+    whole: Floats
+    whole_stock: Floats
 
 
 def summarise_directions(families: Sequence[Family]) -> dict[str, Any]:
@@ -103,12 +111,12 @@ def _named(direction: str, kind: str) -> str:
 def of_families(families: Sequence[Family]) -> dict[str, Any]:
     """Return what an oracle gains, how often it is right, and what each direction is worth.
 
-    ``gain`` holds, for each that the oracle is compared with, its throughput relative to that:
-    ``ratio`` with the interval that holds it (tasks drawn anew); ``kept`` is the same where a
-    parent is kept if no child is faster, as in a search. ``right``: how often the direction it
-    names is the best in the other half; ``tied``: or within 3 % of the best; ``by_chance`` and
-    ``tied_by_chance``: the same of a direction named at random, ``tied_always`` of the direction
-    that is the best one on other tasks.
+    ``gain`` holds, for each who names directions, the throughput relative to that of MetaSchedule's
+    probabilities: ``ratio`` with the interval that holds it (tasks drawn anew); ``kept_ratio`` is
+    the same where a parent is kept if no child is faster, as in a search. ``right``: how often the
+    direction that the oracle names is the best in the other half; ``tied``: or within 3 % of the
+    best; ``by_chance`` and ``tied_by_chance``: the same of a direction named at random,
+    ``tied_always`` of the direction that is the best one on other tasks.
     """
     rng = np.random.default_rng(0)
     families = [family for family in families if len(_directions(family)) >= _FEWEST]
@@ -124,12 +132,14 @@ def of_families(families: Sequence[Family]) -> dict[str, Any]:
     ]
     constant = _rights(halved, [np.full(_HALVINGS, place) for place in always])
     children = [child for family in families for child in family.children]
+    best = [int(np.argmax(one.whole.mean(0))) for one in halved]
+    stock, whole_stock = [one.stock for one in halved], [one.whole_stock for one in halved]
     sides = {
-        STOCK: [one.stock for one in halved],
-        RANDOM: [one.random for one in halved],
-        ALWAYS: [one.judged[:, place] for one, place in zip(halved, always, strict=True)],
+        ORACLE: ([_taken(o.judged, n) for o, n in zip(halved, named, strict=True)], stock),
+        ALL_KNOWN: ([o.whole[:, b] for o, b in zip(halved, best, strict=True)], whole_stock),
+        ALWAYS: ([o.judged[:, a] for o, a in zip(halved, always, strict=True)], stock),
+        RANDOM: ([one.random for one in halved], stock),
     }
-    oracle = [_taken(one.judged, place) for one, place in zip(halved, named, strict=True)]
     return {
         "parents": len(families),
         "tasks": len(set(tasks)),
@@ -138,7 +148,7 @@ def of_families(families: Sequence[Family]) -> dict[str, Any]:
         "directions": round(float(np.mean([len(one.directions) for one in halved])), 2),
         "parent_of_best": round(float(np.exp(np.mean([-_best(f) for f in families]))), 4),
         "better": round(float(np.mean([_best(family) > 0 for family in families])), 4),
-        "gain": {name: _gains(oracle, side, tasks) for name, side in sides.items()},
+        "gain": {name: _gains(*pair, tasks) for name, pair in sides.items()},
         "right": _mean(one["right"] for one in right),
         "tied": _mean(one["tied"] for one in right),
         "by_chance": _mean(one["right"] for one in by_chance),
@@ -167,35 +177,47 @@ def _halved(family: Family, rng: np.random.Generator) -> _Halved:
     number = np.array([directions.index(child.direction) for child in known])
     chances = np.array([child.chance for child in known])
     sizes = np.bincount(number)
-    halves = [_halving(family, gains, number, chances, sizes, rng) for _ in range(_HALVINGS)]
-    seen, judged, own, stock, random = (np.array(part) for part in zip(*halves, strict=True))
-    return _Halved(directions, seen, judged, own, stock, random)
+    halves = [_halving(gains, number, chances, sizes, rng) for _ in range(_HALVINGS)]
+    return _Halved(directions, *(np.array(part) for part in zip(*halves, strict=True)))
 
 
 def _halving(
-    family: Family,
     gains: Floats,
     number: Integers,
     chances: Floats,
     sizes: Integers,
     rng: np.random.Generator,
-) -> tuple[Floats, Floats, Floats, float, float]:
+) -> tuple[Floats, Floats, Floats, float, float, Floats, float]:
     count = len(sizes)
     order = rng.permutation(len(number))
     place = np.empty(len(number), "int64")
     for direction in range(count):
-        own = order[number[order] == direction]
-        place[own] = np.arange(len(own))
+        some = order[number[order] == direction]
+        place[some] = np.arange(len(some))
     border = (sizes + rng.integers(2, size=count)) // 2
     first, second = (np.flatnonzero(half) for half in _sides(place, border[number]))
     seen = _best_of_each(gains, number, first, count)
-    mine = _best_of_each(gains, number, second, count)
+    own = _best_of_each(gains, number, second, count)
     drawn = _drawn(second, chances[second], rng)
-    judged = np.array(
-        [max(mine[d], gains[_rest(drawn, number, d)].max(initial=-np.inf)) for d in range(count)]
-    )
+    judged = _filled_up(own, gains, number, drawn)
     even = _drawn(second, 1 / np.bincount(number[second], minlength=count)[number[second]], rng)
-    return seen, judged, mine, gains[drawn[:EIGHT]].max(), gains[even[:EIGHT]].max()
+    everyone = _drawn(np.arange(len(number)), chances, rng)
+    eight = _best_of_each(gains, number, np.flatnonzero(place < EIGHT), count)
+    whole = _filled_up(eight, gains, number, everyone)
+    return (
+        *(seen, judged, own, gains[drawn[:EIGHT]].max(), gains[even[:EIGHT]].max()),
+        *(whole, gains[everyone[:EIGHT]].max()),
+    )
+
+
+def _filled_up(own: Floats, gains: Floats, number: Integers, drawn: Integers) -> Floats:
+    """Return the best of each direction's own children and of the stock ones that fill it up."""
+    return np.array(
+        [
+            max(best, gains[_rest(drawn, number, d)].max(initial=-np.inf))
+            for d, best in enumerate(own)
+        ]
+    )
 
 
 def _sides(place: Integers, border: Integers) -> tuple[Any, Any]:
@@ -211,13 +233,13 @@ def _best_of_each(gains: Floats, number: Integers, some: Integers, count: int) -
 
 def _drawn(some: Integers, weights: Floats, rng: np.random.Generator) -> Integers:
     """Put children in the order in which they are drawn, none of them twice."""
-    return some[np.argsort(rng.exponential(size=len(some)) / weights)]
+    return np.asarray(some[np.argsort(rng.exponential(size=len(some)) / weights)])
 
 
 def _rest(drawn: Integers, number: Integers, direction: int) -> Integers:
-    """Return the stock children that fill up a direction's in the second half to eight."""
+    """Return the stock children that fill up those of a direction to eight."""
     others = drawn[number[drawn] != direction]
-    return others[: EIGHT - int((number[drawn] == direction).sum())]
+    return others[: max(0, EIGHT - int((number[drawn] == direction).sum()))]
 
 
 def _always(halved: Sequence[_Halved], tasks: Sequence[str]) -> list[int]:
@@ -255,12 +277,12 @@ def _rights(halved: Sequence[_Halved], named: Sequence[Integers]) -> list[dict[s
 
 
 def _gains(
-    oracle: Sequence[Floats], side: Sequence[Floats], tasks: Sequence[str]
+    named: Sequence[Floats], stock: Sequence[Floats], tasks: Sequence[str]
 ) -> dict[str, float]:
-    plain = [float((one - other).mean()) for one, other in zip(oracle, side, strict=True)]
+    plain = [float((one - other).mean()) for one, other in zip(named, stock, strict=True)]
     kept = [
         float((np.maximum(one, 0) - np.maximum(other, 0)).mean())
-        for one, other in zip(oracle, side, strict=True)
+        for one, other in zip(named, stock, strict=True)
     ]
     return {
         **_interval(plain, tasks, ""),

@@ -6,16 +6,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tools.evidence.directions_summary import (
+    ALL_KNOWN,
     ALWAYS,
     EIGHT,
     FINE,
     LEVEL,
     PAYS,
     RANDOM,
-    STOCK,
     TIE,
     TODAY,
 )
+from tools.evidence.directions_summary import ORACLE as NAMED
 from tools.evidence.families import NATIVE, SURROGATE
 from tools.evidence.files import read_result
 from tools.evidence.markdown import percent, share, table, with_range
@@ -43,7 +44,12 @@ _KINDS = {
     TODAY: "spatial or reduction",
 }
 
-_SIDES = {STOCK: "MetaSchedule's", RANDOM: "any direction", ALWAYS: "one for all"}
+_SIDES = {
+    NAMED: "an oracle",
+    ALL_KNOWN: "all known",
+    ALWAYS: "one for all",
+    RANDOM: "any direction",
+}
 
 
 def parts() -> list[str]:
@@ -78,7 +84,7 @@ def _searched() -> Mapping[str, Row]:
 def _short() -> list[str]:
     goal = provenance().goals.directions_gain
     bounds = [
-        (f"{_DEVICES[device]}, {machine(hardware)}", found[FINE]["gain"][STOCK])
+        (f"{_DEVICES[device]}, {machine(hardware)}", found[FINE]["gain"][NAMED])
         for device, hardware, found in _results()
     ]
     told = [
@@ -123,7 +129,7 @@ def _bound() -> list[str]:
             found[kind]["parents"],
             f"{found[kind]['directions']:.1f}",
             *(_ratio(found[kind]["gain"][side]) for side in _SIDES),
-            _ratio(found[kind]["gain"][STOCK], "kept_"),
+            _ratio(found[kind]["gain"][NAMED], "kept_"),
         ]
         for device, hardware, found in _results()
         for kind, words in _KINDS.items()
@@ -139,10 +145,13 @@ def _bound() -> list[str]:
         f"Half of a direction's children, {EIGHT} at most, are shown to the oracle. It names the "
         "direction with the best child, and gets the best of that direction's other half, so that "
         "luck does not count as knowledge. Where that has fewer than "
-        f"{EIGHT}, others fill it up. The columns have the throughput of this relative to the best "
-        f"of {EIGHT} children of the same half that are drawn by MetaSchedule's probabilities, "
-        "drawn from any direction alike, or of the one direction that gains most at other tasks. "
-        "The last column is the first if a parent is kept that no child beats, as a search does. "
+        f"{EIGHT}, others fill it up. The columns have throughputs relative to the best of {EIGHT} "
+        "children of the same half that are drawn by MetaSchedule's probabilities: of what the "
+        f"oracle gets; of the best of {EIGHT} of the direction with the best ones, *all known*; of "
+        " the *one* direction that gains most at other tasks; and of children of *any* "
+        "direction, all alike. No classifier gains more than one that knows all children, but what "
+        "that gains is partly luck: it has seen what it is judged by. "
+        "The last column is the oracle if a parent is kept that no child beats, as a search does. "
         f"In brackets, what holds the mean over parents with {percent(CONFIDENCE)} confidence, "
         "tasks drawn anew.",
         _told_apart(),
