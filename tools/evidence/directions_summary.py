@@ -42,8 +42,8 @@ _FEWEST = 3
 """Directions that a parent has at least, else there is nothing to name."""
 
 ORACLE, ALL_KNOWN, ALWAYS, RANDOM = "oracle", "all_known", "always", "random"
-"""Compared with MetaSchedule's probabilities: the oracle; one that has seen all children; always the
-direction that is the best on the average of other tasks; and any."""
+"""What is compared with MetaSchedule's probabilities: the oracle; one that has seen all children;
+always the direction that is the best on the average of other tasks; and any direction."""
 
 
 class _Halved(NamedTuple):
