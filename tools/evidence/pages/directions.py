@@ -29,6 +29,8 @@ from tools.evidence.simulated_summary import COLD
 
 Row = Mapping[str, Any]
 
+_DIGITS = 3
+
 PARTS = {
     NATIVE: "families, measured",
     SURROGATE: "families, simulated",
@@ -47,7 +49,7 @@ _KINDS = {
 _SIDES = {
     NAMED: "an oracle",
     ALL_KNOWN: "all known",
-    ALWAYS: "one for all",
+    ALWAYS: "one direction for all",
     RANDOM: "any direction",
 }
 
@@ -77,15 +79,19 @@ def _results() -> Iterator[tuple[str, str, Row]]:
 
 def _searched() -> Mapping[str, Row]:
     """Return by trials what searches with an oracle gain."""
-    found: Mapping[str, Row] = read_result("surrogate").get(ORACLE, {}).get("settings", {})
-    return found
+    settings = read_result("surrogate").get(ORACLE, {}).get("settings", {})
+    return {
+        trials: {name: one for name, one in found.items() if name != COLD}
+        for trials, found in settings.items()
+    }
 
 
 def _short() -> list[str]:
     goal = provenance().goals.directions_gain
     bounds = [
-        (f"{_DEVICES[device]}, {machine(hardware)}", found[FINE]["gain"][NAMED])
+        (f"{_SIDES[side]}, {_DEVICES[device]}, {machine(hardware)}", found[FINE]["gain"][side])
         for device, hardware, found in _results()
+        for side in (NAMED, ALWAYS)
     ]
     told = [
         (f"told to the search, `{name}` with {trials} trials", one)
@@ -95,12 +101,13 @@ def _short() -> list[str]:
     ]
     lines = []
     for what, one in [*bounds, *told]:
-        gain = with_range(one["ratio"], one["low"], one["high"])
+        gain = with_range(one["ratio"], one["low"], one["high"], _DIGITS)
         lines.append(f"- {what}: {gain}, {_verdict(one, goal)}")
     real = any(device == NATIVE for device, _, _ in _results())
     return [
         "## In short",
-        f"Directions are worth building on where an oracle gains {percent(goal - 1)} or more.",
+        f"Directions are worth building on where an oracle gains {percent(goal - 1)} or more over "
+        "MetaSchedule's probabilities; `directions` is off by default.",
         *dict.fromkeys(origin("directions", PARTS[device]) for device, _, _ in _results()),
         *([origin("directions", PARTS[ORACLE])] if told else []),
         "\n".join(lines),
@@ -148,7 +155,7 @@ def _bound() -> list[str]:
         f"{EIGHT}, others fill it up. The columns have throughputs relative to the best of {EIGHT} "
         "children of the same half that are drawn by MetaSchedule's probabilities: of what the "
         f"oracle gets; of the best of {EIGHT} of the direction with the best ones, *all known*; of "
-        " the *one* direction that gains most at other tasks; and of children of *any* "
+        "the *one* direction that gains most at other tasks; and of children of *any* "
         "direction, all alike. No classifier gains more than one that knows all children, but what "
         "that gains is partly luck: it has seen what it is judged by. "
         "The last column is the oracle if a parent is kept that no child beats, as a search does. "
@@ -169,11 +176,18 @@ def _bound() -> list[str]:
 
 
 def _caution() -> list[str]:
+    few = (
+        "A direction has few children near the best. The oracle, which sees half of them, has then "
+        "often seen the best one, and so does not get it: it gains a little less than one who "
+        "knows directions and nothing else. One that knows all gains more, but what it knows are "
+        "the children themselves, and that is what the models are for that score each of them."
+    )
     if not any(device == SURROGATE for device, _, _ in _results()):
-        return []
+        return [few]
     return [
-        "On the surrogate, what its trees leave unexplained is drawn anew for each program. So "
-        "luck counts for more there, and a direction for less, than in truth."
+        few,
+        "On the surrogate, what its trees leave unexplained is drawn anew for each program, so "
+        "luck counts for more there than in truth.",
     ]
 
 
@@ -203,9 +217,10 @@ def _named() -> list[str]:
     tie = f"within {percent(TIE)}"
     return [
         "## How often the best direction can be named",
-        "No classifier can be right more often than the oracle: the direction that it names is the "
-        "best one of the other half so often. A direction is *within* a tie if its best child is "
-        f"{tie} of the best of all.",
+        "The direction that the oracle names is the *right* one, with the best child of the other "
+        f"half, so often; or its best child is {tie} of that. This is the ceiling of a classifier "
+        f"that knows {EIGHT} children of a parent in each direction. Where *one* direction for all "
+        "is right more often, other parents say more about a parent than its own children do.",
         *_origins(),
         table(
             [
@@ -284,7 +299,8 @@ def _cell(one: Row | None) -> str:
 
 
 def _ratio(gain: Row, prefix: str = "") -> str:
-    return with_range(*(gain[f"{prefix}{name}"] for name in ("ratio", "low", "high")))
+    ratio, low, high = (gain[f"{prefix}{name}"] for name in ("ratio", "low", "high"))
+    return with_range(ratio, low, high, _DIGITS)
 
 
 def _origins() -> list[str]:
