@@ -238,8 +238,8 @@ def _drawn(some: Integers, weights: Floats, rng: np.random.Generator) -> Integer
 
 def _rest(drawn: Integers, number: Integers, direction: int) -> Integers:
     """Return the stock children that fill up those of a direction to eight."""
-    others = drawn[number[drawn] != direction]
-    return others[: max(0, EIGHT - int((number[drawn] == direction).sum()))]
+    is_own = number[drawn] == direction
+    return np.asarray(drawn[~is_own][: max(0, EIGHT - int(is_own.sum()))])
 
 
 def _always(halved: Sequence[_Halved], tasks: Sequence[str]) -> list[int]:
