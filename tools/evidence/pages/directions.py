@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from matplotlib.figure import Figure
+
 from tools.evidence.directions_summary import (
     ALL_KNOWN,
     ALWAYS,
@@ -19,7 +21,8 @@ from tools.evidence.directions_summary import (
 from tools.evidence.directions_summary import ORACLE as NAMED
 from tools.evidence.families import NATIVE, SURROGATE
 from tools.evidence.files import read_result
-from tools.evidence.markdown import percent, share, table, with_range
+from tools.evidence.markdown import percent, pictures, share, table, with_range
+from tools.evidence.marks import Mark, marks_figure
 from tools.evidence.origins import origin
 from tools.evidence.pages.page import Page
 from tools.evidence.protocol import CONFIDENCE
@@ -57,6 +60,7 @@ _SIDES = {
 def parts() -> list[str]:
     """Return the page."""
     return [
+        pictures({_PICTURE: "what naming directions gains over MetaSchedule's probabilities"}),
         "The classifier of directions says in which direction to change a program. This page says "
         "what a perfect one would gain, from children of programs near the best in every "
         "direction.",
@@ -251,6 +255,7 @@ def _each() -> list[str]:
         ]
         lines += [
             f"### {_sentence(_DEVICES[device])}, {machine(hardware)}",
+            f"Of {found[FINE]['parents']} parents, with {found[FINE]['ran']:,} children that ran.",
             origin("directions", PARTS[device], hardware=hardware),
             table(
                 ["direction", "parents", "children", "stock", "pays", "named", "throughput"], rows
@@ -311,4 +316,31 @@ def _sentence(words: str) -> str:
     return words[0].upper() + words[1:]
 
 
-PAGE = Page("directions", "Directions of change", parts, ("directions",))
+def _drawn() -> Figure:
+    found = [(device, hardware, one[FINE]) for device, hardware, one in _results()]
+    rows = {
+        words: [_mark(one["gain"][side]) for _, _, one in found] for side, words in _SIDES.items()
+    }
+    kinds = [f"{_DEVICES[device]}, {machine(hardware)}" for device, hardware, _ in found]
+    return marks_figure(
+        "Who names the direction",
+        rows,
+        kinds,
+        "throughput / that with MetaSchedule's probabilities",
+        compared=1,
+    )
+
+
+def _mark(gain: Row) -> Mark:
+    return Mark(gain["ratio"], gain["low"], gain["high"])
+
+
+_PICTURE = "directions.svg"
+
+PAGE = Page(
+    "directions",
+    "Directions of change",
+    parts,
+    ("directions",),
+    lambda: {_PICTURE: _drawn},
+)
