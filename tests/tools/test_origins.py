@@ -17,6 +17,7 @@ GOALS = Goals(
     slower_than_pytorch=0,
     surrogate_correlation=1,
     diffusion_gain=1,
+    directions_gain=1,
     faster_than={},
 )
 TABLE = "| what | ms |\n| --- | ---: |\n| one | 1.0 |"

@@ -4,6 +4,7 @@
     python -m tools.benchmarks.surrogate networks    # with and without diffusion, whole networks
     python -m tools.benchmarks.surrogate screen directions=1 cold cold,draft=0
     python -m tools.benchmarks.surrogate budgets cold,diffusion=0 --trials 2   # whole networks
+    python -m tools.benchmarks.surrogate oracle --trials 4 16 32   # told which direction pays
 
 A surrogate (:mod:`costlib.testing.surrogate`) is fitted to all that the zoo holds of one machine,
 held-out tasks included; nothing is built or run. Each search is kept in
@@ -14,9 +15,9 @@ tasks, seeds or settings.
 *Proof* and *networks* repeat the races of ``tools.benchmarks.search``, to see whether the surrogate
 puts their settings in the same order. *Screen* takes settings as ``tools.benchmarks.variants``
 does, at tasks of the zoo that are not held out, so that nothing is tuned for the benchmarks, and
-*budgets* at whole networks of the zoo; both search as ``tune`` does with so many trials. The
-shipped bundles know these tasks: where a setting uses a bundle, give one that was trained without
-them.
+*budgets* at whole networks of the zoo; both search as ``tune`` does with so many trials. *Oracle*
+is a screen of searches with an oracle (:mod:`tools.benchmarks.oracle`). The shipped bundles know
+these tasks: where a setting uses a bundle, give one that was trained without them.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice, product
 from pathlib import Path
 from typing import NamedTuple
@@ -52,15 +54,16 @@ from costlib.tuning.run import Batch, TuningRun
 from costlib.tuning.trials import Trials
 from costlib.workloads.task import Task
 from tools.benchmarks.ablation import DIFFUSION_NETWORKS, Version, with_and_without
+from tools.benchmarks.oracle import BY_DRAFT, BY_TRUTH, TruthOracle, told, without_oracle
 from tools.benchmarks.variants import FLOPS, version_of
 from tools.evidence.files import ZOO
 from tools.evidence.protocol import DIFFUSION, PARTS, changed
-from tools.evidence.simulated import BUDGETS, NETWORKS, PROOF, SCREEN, SimulatedSearch
-from tools.evidence.simulated_summary import FULL, PRESENT, RACED_AS, base_of
+from tools.evidence.simulated import BUDGETS, NETWORKS, ORACLE, PROOF, SCREEN, SimulatedSearch
+from tools.evidence.simulated_summary import COLD, FULL, PRESENT, RACED_AS, base_of
 from tools.evidence.stores import SEARCH, SIMULATED
 
 HARDWARE = "amd-epyc-f25m17-x86-64-v3-2c-9cfdd60a"
-TRIALS = {PROOF: 16, NETWORKS: 16, SCREEN: 32, BUDGETS: 4}
+TRIALS = {PROOF: 16, NETWORKS: 16, SCREEN: 32, BUDGETS: 4, ORACLE: 16}
 """Of a search, for each of its tasks."""
 
 ZOO_NETWORKS = (
@@ -76,6 +79,10 @@ ZOO_NETWORKS = (
 
 AS_RACED = {"growth": 0, "ahead": False}
 """What the search did not have yet when it was raced."""
+
+_ORACLES = (BY_DRAFT, f"{COLD},{BY_TRUTH}")
+"""Without a bundle nothing has draft scores at first; with one, far too many parents breed to ask
+for the truth of all their children."""
 
 _LEFT_OUT = ("generator", "growing batches", "proposing ahead")
 """Parts that were raced but cost too much here, or that were not raced with a bundle."""
@@ -146,9 +153,14 @@ def keep_sketches() -> None:
 def settings_of(part: str, chosen: Sequence[str], bundle: Bundle) -> dict[str, Version]:
     """Return the settings of a part by their names, the chosen ones and those to compare with."""
     if part not in RACED_AS:
+        chosen = chosen or (_ORACLES if part == ORACLE else ())
         names = dict.fromkeys([*(base_of(part, name) for name in chosen), *chosen])
         present = bundle, SearchConfig()
-        return {n: present if n == PRESENT else version_of(n, bundle) for n in names}
+        plain = {name: without_oracle(name) for name in names}
+        return {
+            n: version_of(p, bundle) if p not in ("", PRESENT) else present
+            for n, p in plain.items()
+        }
     parts = PARTS if part == PROOF else DIFFUSION
     raced = with_and_without({n: c for n, c in parts.items() if n not in _LEFT_OUT})(bundle)
     versions = {n: (known, changed(config, AS_RACED)) for n, (known, config) in raced.items()}
@@ -215,7 +227,7 @@ def searched(
     weights = np.array([[float(task.weight) for task in case.tasks]])
     found = _Found(device, weights[0].tolist())
     began = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, _oracle(name, case, surrogate, seed):
         TuningRun(
             case.tasks,
             TaskScheduler(
@@ -242,6 +254,14 @@ def searched(
         seconds=round(time.perf_counter() - began, 2),
         fit=surrogate.fit.model_dump(),
     )
+
+
+def _oracle(name: str, case: Case, surrogate: Surrogate, seed: int) -> AbstractContextManager[None]:
+    """Return the oracle of a setting; most have none."""
+    if BY_TRUTH in name:
+        (task,) = case.tasks
+        return told(TruthOracle(surrogate.device(seed), task))
+    return told(None) if BY_DRAFT in name else nullcontext()
 
 
 class _Found:

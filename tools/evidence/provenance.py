@@ -91,6 +91,9 @@ class Goals(_Strict):
         Least rank correlation of what settings reach on a surrogate and in real races.
     diffusion_gain
         Least throughput with diffusion, relative to that without it, with few trials and no bundle.
+    directions_gain
+        Least throughput of a search that is told the best direction of each change, from which on
+        a classifier of directions is worth building.
     faster_than
         Least geometric mean of throughput relative to each engine's.
     """
@@ -101,6 +104,7 @@ class Goals(_Strict):
     slower_than_pytorch: int
     surrogate_correlation: float
     diffusion_gain: float
+    directions_gain: float
     faster_than: dict[str, float]
 
 

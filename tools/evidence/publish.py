@@ -12,6 +12,7 @@ from typing import Any
 
 from costlib.files import write_file
 from costlib.hardware import Hardware
+from tools.evidence.directions_summary import FINE
 from tools.evidence.files import COMMITTED, REPOSITORY
 from tools.evidence.pack import write_summaries
 from tools.evidence.pages.ranking import BUNDLES, manifest
@@ -25,8 +26,11 @@ _TRIED: dict[str, Callable[[Any], int]] = {
     "coverage": lambda result: sum(len(found) for found in result["families"].values()),
     "fuzz": lambda result: sum(found["inputs"] for found in result.values()),
     "soak": lambda result: len(result["rounds"]),
+    "directions": lambda result: sum(
+        found[FINE].get("parents", 0) for device in result.values() for found in device.values()
+    ),
 }
-"""What was tried, where a result is that all of it went well; a smaller one would say less."""
+"""What was tried, where a result with fewer of them would say less."""
 
 _TOGETHER = {"surrogate": "search", "search": "surrogate"}
 """Files of which one is summarised with the races of the other."""

@@ -31,6 +31,9 @@ PROOF, NETWORKS, SCREEN, BUDGETS = "proof", "networks", "screen", "budgets"
 """What was really raced at single tasks, and at whole networks; and what was not, at single tasks
 and at whole networks."""
 
+ORACLE = "oracle"
+"""Searches of single tasks that are told in which direction to change programs."""
+
 
 class SimulatedSearch(Record):
     """A search on a surrogate device.
@@ -38,7 +41,7 @@ class SimulatedSearch(Record):
     Attributes
     ----------
     part
-        :data:`PROOF`, :data:`NETWORKS`, :data:`SCREEN` or :data:`BUDGETS`.
+        :data:`PROOF`, :data:`NETWORKS`, :data:`SCREEN`, :data:`BUDGETS` or :data:`ORACLE`.
     setting, what, seed
         How it searched, for what, and the seed of search and device.
     trials

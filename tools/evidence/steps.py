@@ -369,6 +369,17 @@ STEPS = (
         has_bundle=True,
     ),
     Step(
+        "directions",
+        "tools.benchmarks.directions",
+        "--device surrogate --parents 60 --seed 0",
+        "--device surrogate --parents 3 --seed 0",
+        5,
+        1,
+        "directions",
+        Shown("directions", "families, simulated", "directions"),
+        is_packed=True,
+    ),
+    Step(
         "long",
         "tools.benchmarks.search",
         "long --seeds 0",

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tools.evidence.beside_torch import BesideTorch, summarise_torch
+from tools.evidence.directions_summary import summarise_directions
+from tools.evidence.families import Family
 from tools.evidence.generate_summary import summarise_generate
 from tools.evidence.peers_summary import summarise_peers
 from tools.evidence.races import Race
@@ -21,8 +23,10 @@ VARIANTS = Store("variants", Race)
 PEERS = Store("peers", Race)
 TORCH = Store("torch", BesideTorch)
 SIMULATED = Store("surrogate", SimulatedSearch)
+FAMILIES = Store("directions", Family)
 STORES: dict[str, Store[Any]] = {
-    store.benchmark: store for store in (SEARCH, GENERATE, VARIANTS, PEERS, TORCH, SIMULATED)
+    store.benchmark: store
+    for store in (SEARCH, GENERATE, VARIANTS, PEERS, TORCH, SIMULATED, FAMILIES)
 }
 SUMMARIES: dict[str, Callable[[], dict[str, Any]]] = {
     "search": lambda: summarise_search(SEARCH.load()),
@@ -31,5 +35,6 @@ SUMMARIES: dict[str, Callable[[], dict[str, Any]]] = {
     "peers": lambda: summarise_peers(PEERS.load()),
     "torch": lambda: summarise_torch(TORCH.load()),
     "surrogate": lambda: summarise_simulated(SIMULATED.load(), SEARCH.load()),
+    "directions": lambda: summarise_directions(FAMILIES.load()),
 }
 """What ``tools/results/<benchmark>.json`` holds of each."""
