@@ -13,7 +13,7 @@ import rewritten  # noqa: F401 - Before anything that imports these suites.
 from filelock import FileLock
 from kept_server import KeptServer
 from known_examples import known_examples
-from quick import learn_quickly, measure_quickly
+from quick import export_quickly, learn_quickly, measure_quickly, search_quickly
 
 from costlib.collecting.collect import collect
 from costlib.data.dataset import Dataset
@@ -26,6 +26,8 @@ from costlib.measure.config import MeasureConfig
 from costlib.space.design_space import DesignSpace
 from costlib.tvm_compat.api import module_to_json
 from costlib.workloads import Task, extract_tasks, load_network, sources
+
+gc.set_threshold(50_000, 20, 20)  # It would look at all of PyTorch and TVM again and again.
 
 OPERATORS = ("matmul 32 32 32", "matmul 64 32 16", "softmax 32 32")
 QUICK = MeasureConfig(repeats=1, repeat_secs=0.001, max_retakes=0)
@@ -41,13 +43,13 @@ def metaschedule_forgets_its_loggers() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def quick() -> Iterator[None]:
     """In this process and those it forks; what a test starts as a user does takes as usual."""
-    gc.set_threshold(50_000, 20, 20)  # It would look at all of PyTorch and TVM again and again.
+    gc.freeze()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(measurer, "MeasureServer", KeptServer)
         patch.setattr(DesignSpace, "examples", known_examples)
         patch.setattr(sources, "build_operator", functools.cache(sources.build_operator))
-        measure_quickly(patch.setattr)
-        learn_quickly(patch.setattr)
+        for quickly in (measure_quickly, learn_quickly, search_quickly, export_quickly):
+            quickly(patch.setattr)
         yield
 
 
