@@ -182,14 +182,13 @@ def _fork_server() -> None:
 
 def _prepare() -> None:
     """Import what takes long and starts no threads but those of allocators, which fork."""
-    from quick import export_quickly, measure_quickly, search_quickly
+    from quick import in_every_process
 
     import costlib.cli.app
     import costlib.collecting.planned
     import costlib.tuning.tune  # noqa: F401
 
-    for quickly in (measure_quickly, search_quickly, export_quickly):
-        quickly(setattr)
+    in_every_process(setattr)
     gc.collect()
     gc.freeze()
 

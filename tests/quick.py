@@ -1,10 +1,12 @@
-"""Measuring and learning take long for the sake of precision, which no test needs.
+"""What takes long for the sake of something that no test needs, done with less effort.
 
-Nor does a test need what PyTorch does in each export for its own sake.
+Measuring and learning want precision, a search good programs; PyTorch looks for operators anew in
+each export, and disks keep what is written when the power fails.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
@@ -59,6 +61,11 @@ def search_quickly(set_to: Callable[[Any, str, Any], None]) -> None:
     set_to(EvolutionarySearch, "__init__", _search_few)
 
 
+def write_quickly(set_to: Callable[[Any, str, Any], None]) -> None:
+    """Leave it to the system when what is written goes to the disk: no test pulls the plug."""
+    set_to(os, "fsync", lambda descriptor: None)
+
+
 def export_quickly(set_to: Callable[[Any, str, Any], None]) -> None:
     """Look for PyTorch's operators once, and leave alone their kernels for devices of others."""
     from torch._C import DispatchKey
@@ -69,6 +76,12 @@ def export_quickly(set_to: Callable[[Any, str, Any], None]) -> None:
     autograd = [DispatchKey.AutogradCPU, DispatchKey.AutogradMeta]
     set_to(exported_program, "_AUTOGRAD_ALIAS_BACKEND_KEYS_TO_OVERRIDE", autograd)
     set_to(exported_program, "_BACKEND_KEYS_TO_OVERRIDE", [DispatchKey.CPU, DispatchKey.Meta])
+
+
+def in_every_process(set_to: Callable[[Any, str, Any], None]) -> None:
+    """Take all these short cuts but those of learning."""
+    for quickly in (measure_quickly, search_quickly, export_quickly, write_quickly):
+        quickly(set_to)
 
 
 def _grow_few(
