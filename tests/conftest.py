@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import gc
-
 import pytest
 import rewritten  # noqa: F401 - Before anything that imports these suites.
-
-gc.set_threshold(50_000, 20, 20)  # It would look at all of PyTorch and TVM again and again.
 
 
 def pytest_configure(config: pytest.Config) -> None:

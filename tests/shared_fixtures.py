@@ -40,7 +40,7 @@ def metaschedule_forgets_its_loggers() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def quick() -> Iterator[None]:
     """In this process and those it forks; what a test starts as a user does takes as usual."""
-    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)  # It would look at all of PyTorch and TVM again and again.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(measurer, "MeasureServer", KeptServer)
         patch.setattr(DesignSpace, "examples", known_examples)
