@@ -26,6 +26,8 @@ _PR_SET_CHILD_SUBREAPER = 36
 _ABOVE_ALL = 500
 """File descriptors from here on are nobody's."""
 
+_WHAT_STARTS_OTHERS = ("costlib", "ipykernel_launcher")
+
 _lock = threading.Lock()
 _server: list[socket.socket] = []
 """This process's own, once it has one."""
@@ -152,7 +154,7 @@ def _live(connection: socket.socket) -> None:
     kind, program, *arguments = request["words"]
     sys.path[0] = str(Path.cwd())
     sys.argv = [kind, *arguments]
-    if kind == "-c" or program == "costlib":
+    if kind == "-c" or program in _WHAT_STARTS_OTHERS:
         _fork_server()
     if kind == "-c":
         exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})
@@ -180,13 +182,13 @@ def _fork_server() -> None:
 
 def _prepare() -> None:
     """Import what takes long and starts no threads but those of allocators, which fork."""
-    from quick import measure_quickly
+    from quick import in_every_process
 
     import costlib.cli.app
     import costlib.collecting.planned
     import costlib.tuning.tune  # noqa: F401
 
-    measure_quickly(setattr)
+    in_every_process(setattr)
     gc.collect()
     gc.freeze()
 

@@ -1,10 +1,15 @@
-"""Measuring and learning take long for the sake of precision, which no test needs."""
+"""What takes long for the sake of something that no test needs, done with less effort.
+
+Measuring and learning want precision, a search good programs; PyTorch looks for operators anew in
+each export, and disks keep what is written when the power fails.
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
-from functools import partial
+from functools import cache, lru_cache, partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,12 +17,15 @@ from forked import Popen
 
 from costlib.features import build
 from costlib.measure import client, jobs, measurer
-from costlib.models import fine_tuning, gbdt
+from costlib.models import fine_tuning, gbdt, trees
 from costlib.models.baselines import statement_gbdt
+from costlib.search.evolution.search import EvolutionarySearch, EvolutionConfig
+from costlib.search.strategy import Strategy
 from costlib.tuning import comparison, networks, rivals, run
 from costlib.tvm_compat import rpc
 
 _FEW_TREES = 100
+_FEW_CANDIDATES = EvolutionConfig(population=64, generations=2, early_survivors=2)
 
 
 def measure_quickly(set_to: Callable[[Any, str, Any], None]) -> None:
@@ -41,10 +49,39 @@ def measure_quickly(set_to: Callable[[Any, str, Any], None]) -> None:
 
 
 def learn_quickly(set_to: Callable[[Any, str, Any], None]) -> None:
-    """Grow fewer trees where a test does not say how many."""
+    """Grow fewer trees where a test does not say how many; check those of a file once."""
     for module, by_default in ((gbdt, 400), (statement_gbdt, 300)):
         set_to(module, "grow", partial(_grow_few, module.grow, by_default))
     set_to(fine_tuning, "_TREES", (10, 30))
+    set_to(trees, "_checked", lru_cache(4)(trees._checked))
+
+
+def search_quickly(set_to: Callable[[Any, str, Any], None]) -> None:
+    """Let fewer candidates evolve where a test does not say how many."""
+    set_to(EvolutionarySearch, "__init__", _search_few)
+
+
+def write_quickly(set_to: Callable[[Any, str, Any], None]) -> None:
+    """Leave it to the system when what is written goes to the disk: no test pulls the plug."""
+    set_to(os, "fsync", lambda descriptor: None)
+
+
+def export_quickly(set_to: Callable[[Any, str, Any], None]) -> None:
+    """Look for PyTorch's operators once, and leave alone their kernels for devices of others."""
+    from torch._C import DispatchKey
+    from torch._export import utils as export_utils
+    from torch.export import exported_program
+
+    set_to(export_utils, "_materialize_cpp_cia_ops", cache(export_utils._materialize_cpp_cia_ops))
+    autograd = [DispatchKey.AutogradCPU, DispatchKey.AutogradMeta]
+    set_to(exported_program, "_AUTOGRAD_ALIAS_BACKEND_KEYS_TO_OVERRIDE", autograd)
+    set_to(exported_program, "_BACKEND_KEYS_TO_OVERRIDE", [DispatchKey.CPU, DispatchKey.Meta])
+
+
+def in_every_process(set_to: Callable[[Any, str, Any], None]) -> None:
+    """Take all these short cuts but those of learning."""
+    for quickly in (measure_quickly, search_quickly, export_quickly, write_quickly):
+        quickly(set_to)
 
 
 def _grow_few(
@@ -58,3 +95,10 @@ def _grow_few(
 ) -> Any:
     few = rounds if rounds < by_default else _FEW_TREES
     return grow(what, parameters, data, few, **more)
+
+
+def _search_few(
+    search: EvolutionarySearch, task: Any, hardware: Any, model: Any, config: Any, seed: int = 0
+) -> None:
+    few = _FEW_CANDIDATES if config == EvolutionConfig() else config
+    Strategy.__init__(search, task, hardware, model, few, seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from pydantic import Field
@@ -84,12 +85,21 @@ class Cache:
 
 
 def weight_shapes(vocabulary: int, config: GeneratorConfig) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each weight of a transformer, without making it."""
-    import torch
+    """Return the shape of each weight of a transformer, without making it.
 
-    with torch.device("meta"):
-        network = build_transformer(vocabulary, config, 0)
-    return {name: tuple(value.shape) for name, value in network.state_dict().items()}
+    Making it of no memory, PyTorch would import its compiler, which takes seconds.
+    """
+    width = config.width
+    layers = {"mix": (3 * width, width), "out": (width, width)}
+    layers |= {"wide": (4 * width, width), "narrow": (width, 4 * width)}
+    shapes: dict[str, tuple[int, ...]] = {"tokens.weight": (vocabulary, width)}
+    shapes["places.weight"] = (config.max_tokens, width)
+    blocks = [f"blocks.{number}." for number in range(config.layers)]
+    for block, (name, shape) in itertools.product(blocks, layers.items()):
+        shapes |= {f"{block}{name}.weight": shape, f"{block}{name}.bias": shape[:1]}
+    for norm in ("norm", *(f"{block}norm{number}" for block in blocks for number in range(2))):
+        shapes |= {f"{norm}.weight": (width,), f"{norm}.bias": (width,)}
+    return shapes
 
 
 def build_transformer(vocabulary: int, config: GeneratorConfig, seed: int) -> Any:

@@ -224,6 +224,7 @@ def test_what_is_refused(
         adapt(out, minutes=1, bundle=bundle, hardware=hardware)
 
 
+@pytest.mark.usefixtures("at_random")
 def test_real_programs_by_the_command(
     out: Path,
     bundle: Bundle,

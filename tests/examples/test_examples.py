@@ -20,6 +20,7 @@ import nbformat
 import numpy as np
 import pytest
 from forked import Popen
+from jupyter_client import launcher
 from nbclient import NotebookClient
 
 from costlib.tvm_compat import ms, relax, tvm
@@ -126,13 +127,9 @@ def test_a_new_hardware_key_from_collecting_to_publishing(
 
 
 QUICK = """
-from costlib.measure import measurer
-from costlib.tuning import comparison, rivals, run
+from quick import learn_quickly
 
-measurer._CALIBRATION_SAMPLES = 10
-run._MOST_CHECKS = 0
-comparison._FIRST_TURNS = comparison._MOST_TURNS = 1
-rivals._is_undisturbed = lambda settings: True
+learn_quickly(setattr)
 """
 SMALLER = {
     '"bert_tiny"': '"matmul 64 64 64"',
@@ -143,8 +140,9 @@ SMALLER = {
 }
 
 
-def test_the_notebooks_of_the_three_jobs() -> None:
-    """In Jupyter, one after the other in one kernel, which imports what they need once."""
+def test_the_notebooks_of_the_three_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In Jupyter, one after the other in one kernel, which is forked."""
+    monkeypatch.setattr(launcher, "Popen", Popen)
     cells = [nbformat.v4.new_code_cell(QUICK)]
     for name in ("tune_a_network", "collect_a_dataset", "train_a_bundle"):
         cells += nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4).cells

@@ -11,7 +11,7 @@ from safetensors.numpy import load_file, save_file
 from costlib.errors import BundleError, InputError
 from costlib.generator import training as generator_training
 from costlib.generator.model import Generator
-from costlib.generator.transformer import GeneratorConfig
+from costlib.generator.transformer import GeneratorConfig, build_transformer, weight_shapes
 
 SMALL = GeneratorConfig(width=32, layers=2, max_tokens=16, epochs=60, batch=16, learning_rate=5e-3)
 VOCABULARY = 12
@@ -34,6 +34,11 @@ def trained() -> Generator:
 
 def everything(position: int, written: np.ndarray) -> np.ndarray:
     return np.ones((len(written), VOCABULARY), bool)
+
+
+def test_weights_have_the_shapes_that_are_told_without_making_them() -> None:
+    made = build_transformer(VOCABULARY, SMALL, 0).state_dict()
+    assert weight_shapes(VOCABULARY, SMALL) == {k: tuple(v.shape) for k, v in made.items()}
 
 
 @pytest.mark.parametrize("kind", [0, 1])

@@ -40,12 +40,17 @@ def handover(network: Network, tmp_path_factory: pytest.TempPathFactory) -> Hand
 TRIED = [PYTORCH, *(engine for engine in ENGINES.values() if "autotune" not in engine.name)]
 """Compiling for longer is ``torch.compile`` all the same."""
 
+SHORTER = {"VEC_ISA_OK": "1", "CPP_CACHE_PRECOMPILE_HEADERS": "0"}
+"""It compiles neither programs that show what vectors there are, nor headers for the next time."""
+
 
 @pytest.mark.parametrize("engine", TRIED, ids=lambda engine: engine.name)
 def test_each_engine_computes_on_the_same_inputs(
-    engine: Engine, network: Network, handover: Handover
+    engine: Engine, network: Network, handover: Handover, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip(engine.package)
+    for name, value in SHORTER.items():
+        monkeypatch.setenv(f"TORCHINDUCTOR_{name}", value)
     assert network.reference is not None
     expected = network.reference(network.random_inputs(0))
     with EngineProcess(engine, handover, Setting(threads=1), patient=True) as process:
