@@ -1,6 +1,6 @@
 """A fitted model taught what was measured elsewhere: its leaves moved, or trees added.
 
-Both leave the model what it is, a model of trees of the same kind and in the same files, which
+All leave the model what it is, a model of trees of the same kind and in the same files, which
 costs a search no more than before or little more. It goes on with the columns that it was trained
 with.
 
@@ -9,11 +9,14 @@ with.
   left out.
 - Trees added: boosting goes on from the model's scores. It takes more programs, and learns what
   no leaf of the model tells apart.
+- A second opinion: trees that know nothing but the programs are grown beside the model, and scores
+  add up. Both err, and not alike, so the sum ranks better than either.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -23,13 +26,20 @@ from costlib.models.base import CostModel, check_training_data
 from costlib.models.boosting import lgb
 from costlib.models.gbdt import GbdtModel
 from costlib.models.residual import shared_worth, worth_of
-from costlib.models.trees import grow
+from costlib.models.trees import added_up, grow
 
 _SHARES = (0.5, 1.0, 2.0)
 """How far leaves may be moved, as multiples of what they are found to be worth."""
 
 _TREES = (10, 30, 100, 300)
 """How many trees may be added."""
+
+
+_SECOND = 400
+"""How many trees a second opinion has at most; no more than the model has."""
+
+_OPINIONS = (0.25, 0.5, 1.0, 2.0)
+"""How much a second opinion counts beside the model, both of the same spread."""
 
 
 class FineTuning:
@@ -77,7 +87,8 @@ class FineTuning:
         for count in _TREES:
             found = self._grown.predict(pooled, num_iteration=known + count)
             by_way[_added(count)] = np.asarray(found)
-        return by_way
+        second = self._spread * np.asarray(self._second.predict(pooled))
+        return by_way | {_opinion(weight): scores + weight * second for weight in _OPINIONS}
 
     def model(self, way: str) -> CostModel:
         """Return the model that comes of one of the ways."""
@@ -85,6 +96,10 @@ class FineTuning:
         for share in _SHARES:
             if way == _moved(share):
                 return _of(self._model, self._with_leaves_moved(self._model, share))
+        for weight in _OPINIONS:
+            if way == _opinion(weight):
+                opinions = (self._model.booster, 1.0), (self._second, weight * self._spread)
+                return _of(self._model, added_up(*opinions))
         count = next(count for count in _TREES if way == _added(count))
         text = self._grown.model_to_string(num_iteration=self._model.num_trees + count)
         return _of(self._model, lgb.Booster(model_str=text))
@@ -99,12 +114,31 @@ class FineTuning:
 
     @cached_property
     def _grown(self) -> lgb.Booster:
+        """The model's trees, and more of them."""
+        assert self._model is not None
+        return self._boosted("more of them", _TREES[-1], init_model=self._model.booster)
+
+    @cached_property
+    def _second(self) -> lgb.Booster:
+        """Trees that know nothing of the model."""
+        assert self._model is not None
+        return self._boosted("a second opinion", min(_SECOND, self._model.num_trees))
+
+    @cached_property
+    def _spread(self) -> float:
+        """By how much the model's scores spread wider than those of the second opinion."""
+        assert self._model is not None
+        batch, _, _ = self._learnt
+        pooled = self._model.seen(batch).pooled()
+        ours, theirs = (np.std(one.predict(pooled)) for one in (self._model.booster, self._second))
+        return float(ours / theirs) if theirs > 0 else 0.0
+
+    def _boosted(self, what: str, rounds: int, **more: Any) -> lgb.Booster:
         assert self._model is not None
         columns, relevance, sizes = self._model.ranking_data(*self._learnt)
         parameters = self._model.parameters(self._seed) | {"force_row_wise": True}
         data = lgb.Dataset(columns, relevance, group=sizes)
-        what = f"{self._model.kind}, more of them"
-        return grow(what, parameters, data, _TREES[-1], init_model=self._model.booster)
+        return grow(f"{self._model.kind}, {what}", parameters, data, rounds, **more)
 
     def _with_leaves_moved(self, model: GbdtModel, share: float) -> lgb.Booster:
         booster = lgb.Booster(model_str=model.booster.model_to_string())
@@ -121,6 +155,10 @@ def _moved(share: float) -> str:
 
 def _added(count: int) -> str:
     return f"{count} trees added"
+
+
+def _opinion(weight: float) -> str:
+    return f"a second opinion by {weight:g}"
 
 
 def _of(model: GbdtModel, booster: lgb.Booster) -> GbdtModel:

@@ -8,6 +8,7 @@ written anew from what was understood.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -139,11 +140,35 @@ def load_trees(file: Path) -> lgb.Booster:
         raise ValueError(str(error)) from None
 
 
-def _checked(text: str) -> str:
+def added_up(*parts: tuple[lgb.Booster, float]) -> lgb.Booster:
+    """Return trees that score as the sum of several boosters', each times its weight.
+
+    The boosters have one class and the same columns.
+    """
+    texts = [_checked(booster.model_to_string(), weight) for booster, weight in parts]
+    trees = [tree for text in texts for tree in _blocks(text)[1]]
+    return lgb.Booster(model_str=_written(_sizes(_blocks(texts[0])[0]), trees))
+
+
+def _checked(text: str, weight: float = 1.0) -> str:
+    header, blocks = _blocks(text)
+    sizes = _sizes(header)
+    if len(blocks) % sizes["num_class"]:
+        raise ValueError("sizes in the header that do not fit")
+    columns = sizes["max_feature_idx"] + 1
+    return _written(sizes, [_checked_tree(_fields(block), columns, weight) for block in blocks])
+
+
+def _blocks(text: str) -> tuple[str, list[str]]:
+    """Cut a text into its header and its trees."""
     body, end, _ = text.partition("\nend of trees")
     header, *blocks = re.split(r"\nTree=\d+\n", body)
     if not (end and blocks and text.startswith("tree\n")):
         raise ValueError("no LightGBM trees")
+    return header, blocks
+
+
+def _sizes(header: str) -> dict[str, int]:
     sizes = {key: int(value) for key, value in _fields(header).items() if key in _SIZES}
     if sizes.keys() != _SIZES:
         raise ValueError("a header without its sizes")
@@ -152,10 +177,14 @@ def _checked(text: str) -> str:
         1 <= classes <= _MOST_CLASSES
         and sizes["num_tree_per_iteration"] == classes
         and 1 <= columns <= _MOST_COLUMNS
-        and len(blocks) % classes == 0
     ):
         raise ValueError("sizes in the header that do not fit")
-    trees = [f"Tree={n}\n{_checked_tree(_fields(b), columns)}\n" for n, b in enumerate(blocks)]
+    return sizes
+
+
+def _written(sizes: dict[str, int], trees: Sequence[str]) -> str:
+    classes, columns = sizes["num_class"], sizes["max_feature_idx"] + 1
+    blocks = [f"Tree={number}\n{tree}\n" for number, tree in enumerate(trees)]
     lines = [
         "tree",
         "version=v4",
@@ -165,15 +194,18 @@ def _checked(text: str) -> str:
         f"max_feature_idx={columns - 1}",
         "feature_names=" + " ".join(f"Column_{column}" for column in range(columns)),
         "feature_infos=" + " ".join(["[-inf:inf]"] * columns),
-        "tree_sizes=" + " ".join(str(len(tree)) for tree in trees),
+        "tree_sizes=" + " ".join(str(len(block)) for block in blocks),
         "",
-        "".join(trees) + "end of trees\n",
+        "".join(blocks) + "end of trees\n",
     ]
     return "\n".join(lines)
 
 
-def _checked_tree(fields: dict[str, str], columns: int) -> str:
-    """Return a tree's lines if its nodes hang together, each reached once."""
+def _checked_tree(fields: dict[str, str], columns: int, weight: float) -> str:
+    """Return a tree's lines if its nodes hang together, each reached once.
+
+    Its leaves are multiplied with the weight.
+    """
     leaves = int(fields.get("num_leaves", "0"))
     arrays = {name: _numbers(fields.get(name, ""), dtype) for name, dtype in _ARRAYS.items()}
     if (
@@ -196,6 +228,9 @@ def _checked_tree(fields: dict[str, str], columns: int) -> str:
         and (arrays["decision_type"] & ~_NUMERICAL_SPLIT == 0).all()
     ):
         raise ValueError("a tree whose nodes do not hang together")
+    if weight != 1:
+        scaled = weight * arrays["leaf_value"]
+        fields = fields | {"leaf_value": " ".join(map(repr, scaled.tolist()))}
     lines = [f"num_leaves={leaves}", "num_cat=0"]
     lines += [f"{name}={fields.get(name, '')}" for name in _ARRAYS]
     if len(_numbers(fields.get(_GAIN, ""), "float64")) == leaves - 1:

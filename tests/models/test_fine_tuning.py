@@ -41,7 +41,7 @@ def test_every_way_learns_and_the_model_stays_as_it_is(model: GbdtModel, tmp_pat
         tuned = tuning.model(way)
         assert type(tuned) is type(model)
         np.testing.assert_allclose(tuned.predict(batch), scores, atol=1e-9)
-        assert spearmanr(scores, labels)[0] > spearmanr(before, labels)[0] + 0.1, way
+        assert spearmanr(scores, labels)[0] > spearmanr(before, labels)[0] + 0.05, way
         (tmp_path / way).mkdir()
         tuned.save(tmp_path / way)
         again = type(model).load(tmp_path / way)

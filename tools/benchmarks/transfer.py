@@ -1,141 +1,220 @@
-"""From a machine to its variants: what a few of their records are worth.
+"""From some machines to another: what some minutes of measuring on the new one are worth.
 
-    python -m tools.benchmarks.transfer      # adds "variants" to tools/results/transfer.json
+    python -m tools.benchmarks.transfer    # writes tools/results/transfer.json
 
-The main hardware of ``datasets/zoo`` is the one with the most records; its variants are of the same
-processor (:mod:`tools.benchmarks.between_hardware`). For each of them, by cross-validation over its
-tasks (a fold's tasks are trained on nowhere), with several seeds. The 7 % (TLP, ASPLOS'23) are
-whole tasks:
+Each machine of the dataset in turn is the new one. Models know the other machines, or only those of
+another vendor, and then of the new one
 
-- ``zero-shot``: trained on the main hardware alone;
-- ``together, 7 %``: one model of both, whose context tells the hardware, with 7 % of the records;
-- ``fine-tuned, 7 %``: the main hardware's model, corrected by the 7 %;
-- ``scratch, 7 %`` and ``scratch, 100 %``: trained on the new hardware alone;
-- ``together, 100 %``: one model of both with all records.
+- nothing: ``zero-shot``;
+- what 1, 5 or 15 minutes of measuring bring: whole tasks, drawn at random, as many records as the
+  machine's rate makes of the minutes. The model is fine-tuned on three quarters of these tasks, and
+  how is chosen on the others, as ``costlib adapt`` does;
+- ``everything``: one model of all records.
+
+``scratch`` is trained on the same records alone. All by cross-validation over the tasks of all
+machines, nearly equal ones in the same fold: no model has seen a task that it ranks, on any
+machine. The rate is that at which the dataset's own records were written, pauses left out.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
+from costlib.arrays import Bools, Floats
 from costlib.data.dataset import Dataset
-from costlib.features.batch import FeatureBatch, select
-from costlib.models.gbdt import GbdtModel
-from costlib.models.residual import CorrectedModel
+from costlib.data.splits import dealt, workload_keys
+from costlib.features.batch import select
+from costlib.models.base import CostModel
+from costlib.models.fine_tuning import FineTuning
+from costlib.models.gbdt import GbdtConfig, GbdtModel
 from costlib.training.batches import TrainingData, assemble
-from costlib.training.protocol import most_measured_hardware
-from tools.benchmarks.between_hardware import figures, fitted, machines_of, rows_of, some_tasks
-from tools.evidence.files import ZOO, read_result, write_result
+from costlib.training.metrics import evaluate_scores
+from tools.benchmarks.between_hardware import (
+    figures,
+    fitted,
+    machines_of,
+    rows_of,
+    some_tasks,
+    vendor_of,
+)
+from tools.evidence.files import ZOO, write_result
 
-FOLDS = 4
-SHARE = 0.07
-_SHOWN = ("top1", "pairwise_accuracy")
+FOLDS = 3
+MINUTES = (1, 5, 15)
+CONFIG = GbdtConfig(num_trees=100, learning_rate=0.15)
+"""An eighth of the shipped model's trees, three times as bold: there are many models to train."""
 
-Array = np.ndarray[Any, Any]
-Score = Callable[[FeatureBatch], Array]
+_APART = 4
+"""Of so many tasks one is kept apart, to choose how a model is fine-tuned."""
+
+PAUSE_S = 60.0
+"""Without a record for so long, nothing was measured meanwhile."""
+
+Scores = dict[str, dict[str, Floats]]
+"""Of each program of a machine, by what the model knew before and what of the machine."""
 
 
 def main() -> None:
-    """Compare the ways, a seed after the other; seeds that are there are not measured again."""
+    """Compare the ways and write the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dataset", type=Path, default=ZOO)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    arguments = parser.parse_args()
-    dataset = Dataset.open(arguments.dataset)
-    main_hardware = most_measured_hardware(dataset)
-    source = assemble(dataset, hardware=[main_hardware])
-    known, machines = dataset.hardware(), machines_of(dataset)
-    targets = {
-        hardware_id: assemble(dataset, hardware=[hardware_id])
-        for hardware_id, hardware in known.items()
-        if hardware.model == known[main_hardware].model and hardware_id not in machines
-    }
-    begun = {
-        "from": main_hardware,
-        "share": SHARE,
-        "programs": {
-            name: len(data.labels) for name, data in [(main_hardware, source), *targets.items()]
-        },
-        "by_seed": {},
-    }
-    result = read_result("transfer").get("variants", {})
-    if result.get("programs") != begun["programs"]:
-        result = begun
-    for seed in arguments.seeds:
-        if str(seed) not in result["by_seed"]:
-            result["by_seed"][str(seed)] = _one_seed(source, targets, seed)
-            result["to"] = _over_seeds(result["by_seed"], targets)
-            write_result("transfer", {**read_result("transfer"), "variants": result})
-            print(seed, json.dumps(result["by_seed"][str(seed)]), flush=True)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    found = compared(Dataset.open(given.dataset), given.seed)
+    write_result("transfer", found)
+    print(json.dumps(found, indent=1))
 
 
-def _one_seed(source: TrainingData, targets: dict[str, TrainingData], seed: int) -> dict[str, Any]:
-    """Judge each way on each hardware, by cross-validation over the workloads of all."""
-    workloads = sorted({w for data in (source, *targets.values()) for w, _ in data.tasks})
-    drawn = np.random.default_rng(seed).permutation(len(workloads)) % FOLDS
-    fold_of = dict(zip(workloads, drawn, strict=True))
-    scores: dict[str, dict[str, Array]] = {name: {} for name in targets}
+def compared(dataset: Dataset, seed: int, config: GbdtConfig = CONFIG) -> dict[str, Any]:
+    """Return the figures of each way on each machine."""
+    machines = machines_of(dataset)
+    data = {name: assemble(dataset, hardware=[name]) for name in machines}
+    vendors = {name: vendor_of(hardware) for name, hardware in machines.items()}
+    rates = {name: records_a_second(dataset, name) for name in machines}
+    folds = dealt(workload_keys(dataset.scan("workloads")), FOLDS, seed)
+    scores: dict[str, Scores] = {name: {} for name in machines}
+    began = time.monotonic()
     for fold in range(FOLDS):
-        hidden = rows_of(source, [w for w, one in fold_of.items() if one == fold])
-        base = fitted([(source, ~hidden)], seed)
-        for name, target in targets.items():
-            judged = rows_of(target, [w for w, one in fold_of.items() if one == fold])
-            few = some_tasks(target, ~judged, SHARE * len(target.labels), seed)
-            for way, score in _ways(base, source, ~hidden, target, ~judged, few, seed):
-                values = score(select(target.batch, judged))
-                scores[name].setdefault(way, np.empty(len(target.labels)))[judged] = values
+        judged = {w for w, number in folds.items() if number == fold}
+        models = _Models(data, judged, seed, config)
+        for name in machines:
+            _score(scores[name], models, name, _sources(name, vendors), rates[name])
+            print(
+                f"fold {fold + 1} of {FOLDS}, {name}: {(time.monotonic() - began) / 60:.1f} min",
+                flush=True,
+            )
     return {
-        name: {way: figures(values, targets[name]) for way, values in found.items()}
-        for name, found in scores.items()
+        "dataset": dataset.path.name,
+        "seed": seed,
+        "folds": FOLDS,
+        "model": {"num_trees": config.num_trees, "learning_rate": config.learning_rate},
+        "pause_s": PAUSE_S,
+        "to": {
+            name: {
+                "vendor": vendors[name],
+                "programs": len(data[name].labels),
+                "tasks": len(data[name].tasks),
+                "records_a_second": round(rates[name], 3),
+                "sources": _sources(name, vendors),
+                "ways": {
+                    before: {
+                        way: figures(values, data[name])
+                        for way, values in found.items()
+                        if not np.isnan(values).any()  # In some folds it was all there is.
+                    }
+                    for before, found in scores[name].items()
+                },
+            }
+            for name in machines
+        },
     }
 
 
-def _over_seeds(by_seed: dict[str, Any], targets: dict[str, TrainingData]) -> dict[str, Any]:
-    """Return mean and range of each figure."""
-    summary: dict[str, Any] = {}
-    for name, data in targets.items():
-        summary[name] = {"programs": len(data.labels), "tasks": len(data.tasks)}
-        for way in next(iter(by_seed.values()))[name]:
-            rows = [one[name][way] for one in by_seed.values()]
-            summary[name][way] = {
-                figure: {
-                    "mean": round(float(np.mean([row[figure] for row in rows])), 4),
-                    "range": [
-                        round(min(row[figure] for row in rows), 4),
-                        round(max(row[figure] for row in rows), 4),
-                    ],
-                }
-                for figure in _SHOWN
-            }
-    return summary
+def records_a_second(dataset: Dataset, hardware_id: str) -> float:
+    """Return how many records a second a machine brought while it was measured."""
+    times = dataset.scan().filter(pl.col("hardware") == hardware_id).select("measured_at")
+    written = times.collect()["measured_at"].sort()
+    gaps = written.diff().drop_nulls().dt.total_milliseconds() / 1000
+    measuring = float(gaps.filter(gaps < PAUSE_S).sum())
+    return len(written) / measuring if measuring else float("inf")
 
 
-def _ways(
-    base: GbdtModel,
-    source: TrainingData,
-    known: Array,
-    target: TrainingData,
-    trained: Array,
-    few: Array,
-    seed: int,
-) -> list[tuple[str, Score]]:
-    """Train each way on what it may see."""
-    corrected = CorrectedModel(base, seed=seed)
-    corrected.refit(select(target.batch, few), target.latency_s[few], target.groups[few])
-    return [
-        ("zero-shot", base.predict),
-        ("together, 7 %", fitted([(source, known), (target, few)], seed).predict),
-        ("fine-tuned, 7 %", corrected.predict),
-        ("scratch, 7 %", fitted([(target, few)], seed).predict),
-        ("scratch, 100 %", fitted([(target, trained)], seed).predict),
-        ("together, 100 %", fitted([(source, known), (target, trained)], seed).predict),
-    ]
+def _sources(name: str, vendors: dict[str, str]) -> dict[str, list[str]]:
+    """Return the machines that a model knows before, by what is left out; each choice once."""
+    found = {
+        "machine": [other for other in vendors if other != name],
+        "vendor": [other for other in vendors if vendors[other] != vendors[name]],
+    }
+    if found["vendor"] == found["machine"]:
+        del found["vendor"]
+    return {left_out: others for left_out, others in found.items() if others}
+
+
+class _Models:
+    """Models of a fold, each trained once; ``judged`` are the workloads that none of them sees."""
+
+    def __init__(
+        self, data: dict[str, TrainingData], judged: set[str], seed: int, config: GbdtConfig
+    ) -> None:
+        self.data, self.seed, self._config = data, seed, config
+        self.judged = {name: rows_of(one, judged) for name, one in data.items()}
+        self._of_machines: dict[frozenset[str], GbdtModel] = {}
+
+    def of(self, *names: str) -> GbdtModel:
+        """Return the model of all records of some machines."""
+        key = frozenset(names)
+        if key not in self._of_machines:
+            parts = [(one, ~self.judged[name]) for name, one in self.data.items() if name in key]
+            self._of_machines[key] = fitted(parts, self.seed, self._config)
+        return self._of_machines[key]
+
+    def few(self, name: str, programs: float) -> Bools | None:
+        """Draw so many records of a machine; ``None`` if that is all there are, or more."""
+        known = ~self.judged[name]
+        chosen = some_tasks(self.data[name], known, programs, self.seed) & known
+        return None if chosen.sum() == known.sum() else chosen
+
+    def taught(self, base: GbdtModel, name: str, rows: Bools) -> CostModel:
+        """Fine-tune a model on some records of a machine, or leave it as it is.
+
+        A quarter of the tasks is kept apart, and what ranks their pairs best is taken.
+        """
+        one, tasks = self.data[name], np.unique(self.data[name].groups[rows])
+        count = max(1, len(tasks) // _APART)
+        if count == len(tasks):
+            return base
+        apart = np.isin(one.groups, np.random.default_rng(self.seed).permutation(tasks)[:count])
+        learnt, judged = rows & ~apart, rows & apart
+        batch = select(one.batch, learnt)
+        tuning = FineTuning(base, batch, one.labels[learnt], one.groups[learnt], seed=self.seed)
+        batch = select(one.batch, judged)
+        found = {"": base.predict(batch)} | tuning.predict(batch)
+        latency_s, groups = one.latency_s[judged], one.groups[judged]
+        quality = {
+            way: evaluate_scores(scores, latency_s, groups).pairwise_accuracy
+            for way, scores in found.items()
+        }
+        best = max(quality, key=quality.__getitem__)
+        return tuning.model(best) if best else base
+
+    def scratch(self, name: str, rows: Bools) -> GbdtModel:
+        """Train on some records of a machine alone."""
+        return fitted([(self.data[name], rows)], self.seed, self._config)
+
+
+def _score(
+    scores: Scores, models: _Models, name: str, sources: dict[str, list[str]], rate: float
+) -> None:
+    """Score the tasks of a fold on a machine in each way."""
+    data, judged = models.data[name], models.judged[name]
+    batch = select(data.batch, judged)
+
+    def note(before: str, way: str, model: CostModel) -> None:
+        ways = scores.setdefault(before, {})
+        ways.setdefault(way, np.full(len(data.labels), np.nan))[judged] = model.predict(batch)
+
+    few = {minutes: models.few(name, 60 * rate * minutes) for minutes in MINUTES}
+    some = {_minutes(minutes): rows for minutes, rows in few.items() if rows is not None}
+    for left_out, others in sources.items():
+        base = models.of(*others)
+        note(left_out, "zero-shot", base)
+        for way, rows in some.items():
+            note(left_out, way, models.taught(base, name, rows))
+        note(left_out, "everything", models.of(*others, name))
+    for way, rows in some.items():
+        note("scratch", way, models.scratch(name, rows))
+    note("scratch", "everything", models.of(name))
+
+
+def _minutes(count: int) -> str:
+    return f"{count} min"
 
 
 if __name__ == "__main__":

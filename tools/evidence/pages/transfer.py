@@ -1,4 +1,4 @@
-"""From one hardware to another."""
+"""From one machine to another: what some minutes of measuring are worth where a model is new."""
 
 from __future__ import annotations
 
@@ -9,92 +9,137 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from tools.evidence.files import read_result
-from tools.evidence.markdown import percent, pictures, table, with_range
+from tools.evidence.markdown import in_words, percent, pictures, table
 from tools.evidence.marks import Mark, marks_figure
-from tools.evidence.pages.between_machines import draw_machine, machine_pictures, sections
 from tools.evidence.pages.page import Page, Pictures
 from tools.evidence.provenance import machine, measured
 
-_WAYS = {
-    "zero-shot": "the main hardware's model as it is",
-    "fine-tuned, 7 %": "that model, corrected by a few records",
-    "together, 7 %": "one model of both, with a few records",
-    "together, 100 %": "one model of both, with all records",
-    "scratch, 7 %": "from scratch, with a few records",
-    "scratch, 100 %": "from scratch, with all records",
+Row = Mapping[str, Any]
+
+_BEFORE = {
+    "machine": "the other machines",
+    "vendor": "those of another vendor",
+    "scratch": "nothing",
 }
+_WAYS = {
+    "zero-shot": "nothing",
+    "1 min": "1 min",
+    "5 min": "5 min",
+    "15 min": "15 min",
+    "everything": "everything",
+}
+_FIGURES = {"top1": "top-1", "top5": "top-5", "pairwise_accuracy": "pairs"}
+_GOAL_WAY = "15 min"
 
 
 def parts() -> list[str]:
     """Return the page."""
     result = read_result("transfer")
+    found = result["to"]
+    model = result["model"]
     return [
-        "What a model that was trained elsewhere is worth on hardware that it does not know, and "
+        pictures({name: f"top-1 on {machine(to)}" for name, to in _machines().items()}),
+        "What a model that was trained elsewhere is worth on a machine that it does not know, and "
         "what measuring there adds. Cross-validation over the tasks: no model has seen the task "
-        "that it ranks, on any hardware. *Top-k* is the share of a task's best throughput that the "
+        "that it ranks, on any machine. *Top-k* is the share of a task's best throughput that the "
         "best of the first k of the ranking reaches, *pairs* the share of program pairs that are "
         "in order.",
-        *(sections(found) if (found := result.get("machines")) else []),
-        *(_variants(found) if (found := result.get("variants")) else []),
+        "Each machine in turn is the new one. A model knows the other machines, or those of "
+        "another vendor alone, and is used as it is (*nothing* was measured on the new one), "
+        "fine-tuned on what some minutes of measuring bring, or trained anew with everything that "
+        "was measured there. Models that knew nothing before stand beside it. A minute is as many "
+        "records as the machine brought in one when the dataset was collected, pauses over "
+        f"{result['pause_s']:.0f} seconds left out; they are whole tasks, drawn at random. A "
+        "quarter of them is kept apart to choose how a model is fine-tuned, or that it is not.",
+        "Where one of the other machines has the same processor, compiled for other instructions, "
+        "only the rows of another vendor keep the processor apart. Machines have other numbers of "
+        "programs a task, so figures compare within a machine, not between them. Each task counts "
+        f"alike. The models have {model['num_trees']} trees, fewer than the shipped ones, and "
+        f"one seed; {result['folds']} folds, nearly equal tasks in the same one.",
+        "Of what everything gains in top-1 and in pairs over nothing, 15 minutes bring:",
+        table(
+            ["new machine", "known before", *_heads()],
+            [
+                [machine(to), _BEFORE[before], *_gain(ways)]
+                for to, row in found.items()
+                for before, ways in row["ways"].items()
+                if "zero-shot" in ways
+            ],
+        ),
+        *(part for to, row in found.items() for part in _to(to, row)),
         *measured("transfer"),
     ]
 
 
-def _variants(result: Mapping[str, Any]) -> list[str]:
-    lines = [
-        "## Between variants of a machine",
-        pictures(
-            {name: f"how well each way ranks on {machine(h)}" for name, h in _pictures().items()}
-        ),
-        f"A model trained on {machine(result['from'])} ranks programs on the same processor with "
-        "fewer cores or older instructions. It is used as it is, corrected, or trained together "
-        "with what was measured there; models that know nothing but the new hardware stand beside "
-        f"it. *A few* records are {percent(result['share'])} of the new hardware's, whole tasks of "
-        f"them. Means over {len(result['by_seed'])} seeds, with their range.",
-    ]
-    for hardware, found in result["to"].items():
-        lines += [
-            f"### To {machine(hardware)}",
-            f"{found['programs']:,} programs of {found['tasks']} tasks.",
-            table(
-                ["trained", "top-1", "pairs"],
+def _heads() -> list[str]:
+    names = ("top-1, nothing", "15 min", "everything", "of the gain")
+    return [*names, "pairs, nothing", *names[1:]]
+
+
+def _gain(ways: Row) -> list[str]:
+    cells = []
+    for figure in ("top1", "pairwise_accuracy"):
+        nothing, everything = ways["zero-shot"][figure], ways["everything"][figure]
+        few = ways[_GOAL_WAY][figure] if _GOAL_WAY in ways else None
+        cells += [_cell(nothing), _cell(few), _cell(everything)]
+        gained = few is not None and everything > nothing
+        cells.append(percent((few - nothing) / (everything - nothing)) if gained else "")
+    return cells
+
+
+def _cell(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _to(to: str, row: Row) -> list[str]:
+    others = in_words([machine(one) for one in row["sources"]["machine"]])
+    alone = row["sources"].get("vendor")
+    vendors = f"; of another vendor: {in_words([machine(one) for one in alone])}" if alone else ""
+    return [
+        f"## To {machine(to)}",
+        f"{row['programs']:,} programs of {row['tasks']} tasks, {row['records_a_second']:.1f} "
+        f"records a second. The other machines: {others}{vendors}. An empty cell: the minutes "
+        "bring all there is, or there is no model.",
+        table(
+            ["known before", "figure", *(words for words in _WAYS.values())],
+            [
                 [
-                    [words, *(_ranged(found[way][figure]) for figure in _FIGURES)]
-                    for way, words in _WAYS.items()
-                ],
-            ),
-        ]
-    return lines
+                    _BEFORE[before],
+                    name,
+                    *(_cell(ways[way][figure] if way in ways else None) for way in _WAYS),
+                ]
+                for before, ways in row["ways"].items()
+                for figure, name in _FIGURES.items()
+            ],
+        ),
+    ]
 
 
-_FIGURES = ("top1", "pairwise_accuracy")
-
-
-def _ranged(figure: Mapping[str, Any]) -> str:
-    lowest, highest = figure["range"]
-    return with_range(figure["mean"], lowest, highest, 3)
-
-
-def _drawn(hardware: str) -> Figure:
-    found = read_result("transfer")["variants"]["to"][hardware]
+def _drawn(to: str) -> Figure:
+    """Draw top-1 of each way on a machine."""
+    ways = read_result("transfer")["to"][to]["ways"]
+    kinds = [before for before in _BEFORE if before in ways]
     rows = {
-        words: [Mark(found[way]["top1"]["mean"], *found[way]["top1"]["range"])]
+        words: [_mark(ways[before].get(way)) for before in kinds]
         for way, words in _WAYS.items()
+        if any(way in ways[before] for before in kinds)
     }
-    return marks_figure(machine(hardware), rows, ["top-1"], "share of the best throughput")
+    known = [f"known before: {_BEFORE[before]}" for before in kinds]
+    title = f"measured on {machine(to)}"
+    return marks_figure(title, rows, known, "share of the best throughput, first of the ranking")
 
 
-def _pictures() -> dict[str, str]:
-    """The hardware of each picture of a variant, by its file's name."""
-    variants = read_result("transfer").get("variants", {}).get("to", {})
-    return {f"transfer-{n}.svg": hardware for n, hardware in enumerate(variants, 1)}
+def _mark(found: Row | None) -> Mark | None:
+    return None if found is None else Mark(found["top1"], *found["top1_interval"])
 
 
-def _all_pictures() -> Pictures:
-    return {
-        **{name: partial(draw_machine, to) for name, to in machine_pictures().items()},
-        **{name: partial(_drawn, hardware) for name, hardware in _pictures().items()},
-    }
+def _machines() -> dict[str, str]:
+    """The machine of each picture, by its file's name."""
+    return {f"transfer-{n}.svg": to for n, to in enumerate(read_result("transfer")["to"], 1)}
 
 
-PAGE = Page("transfer", "From one hardware to another", parts, ("transfer",), _all_pictures)
+def _pictures() -> Pictures:
+    return {name: partial(_drawn, to) for name, to in _machines().items()}
+
+
+PAGE = Page("transfer", "From one machine to another", parts, ("transfer",), _pictures)

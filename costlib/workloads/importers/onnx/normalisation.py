@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from costlib.tvm_compat import relax
+from costlib.tvm_compat import relax, te
 from costlib.workloads.folding import is_call
 from costlib.workloads.importers.onnx.node import MICROSOFT, Node, Refused, converts
 from costlib.workloads.importers.onnx.tensors import (
@@ -37,6 +38,31 @@ def standardised(x: Tensor, axes: list[int], epsilon: float) -> tuple[Tensor, Te
     centred = apart - mean
     scale = 1.0 / sqrt((centred * centred).mean(axes) + epsilon)
     return centred * scale, mean + first, scale
+
+
+def _layer_norm(x: Tensor, scale: Tensor, shift: Tensor, axis: int, epsilon: float) -> Tensor:
+    """Normalise the axes from one on, as :func:`standardised` does, in a kernel of its own."""
+    outer, inner = x.shape[:axis], x.shape[axis:]
+    count, first = math.prod(inner), (0,) * len(inner)
+
+    def summed(name: str, element: Callable[..., Any]) -> Any:
+        ks = [te.reduce_axis((0, n), name=f"k{axis + i}") for i, n in enumerate(inner)]
+        return te.compute(outer, lambda *i: te.sum(element(i, tuple(ks)), axis=ks), name=name)
+
+    def compute(data: Any, gamma: Any, beta: Any) -> Any:
+        total = summed("x_sum", lambda i, k: data[i + k] - data[i + first])
+        mean = te.compute(outer, lambda *i: total[i] / count + data[i + first], name="x_mean")
+        spread = summed("x_var_sum", lambda i, k: (data[i + k] - mean[i]) * (data[i + k] - mean[i]))
+
+        def element(*indices: Any) -> Any:
+            i, k = indices[:axis], indices[axis:]
+            scaled = (data[indices] - mean[i]) * te.rsqrt(spread[i] / count + epsilon)
+            return scaled * gamma[k] + beta[k]
+
+        return te.compute(x.shape, element, name="T_layer_norm")
+
+    builder, inputs = relax.BlockBuilder.current(), (x.expr, scale.expr, shift.expr)
+    return Tensor(builder.emit_te(compute, *inputs, primfunc_name_hint="layer_norm"))
 
 
 @converts("BatchNormalization")
@@ -138,12 +164,10 @@ def _normalised(
     epsilon = node.attribute("epsilon", 1e-5)
     if with_mean:
         result, mean, inverse = standardised(wide, axes, epsilon)
-        extents = tuple(x.shape[axis] for axis in axes)
-        if wide is x and {scale.shape, extents if bias is None else bias.shape} == {extents}:
+        extents = x.shape[axes[0] :]
+        if wide is x and axes[0] and {scale.shape, (bias or scale).shape} == {extents}:
             shift = constant(np.zeros(extents, x.dtype)) if bias is None else bias
-            parameters = (scale.expr, shift.expr)
-            call = op.nn.layer_norm(x.expr, *parameters, axes=axes, epsilon=epsilon)
-            return [emitted(call), mean, inverse]
+            return [_layer_norm(x, scale, shift, axes[0], epsilon), mean, inverse]
     else:
         inverse = 1.0 / sqrt((wide * wide).mean(axes) + epsilon)
         result, mean = wide * inverse, inverse

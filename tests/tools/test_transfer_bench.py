@@ -15,7 +15,7 @@ from costlib.hardware import Hardware
 from costlib.models.gbdt import GbdtConfig
 from costlib.training.batches import assemble
 from tools.benchmarks.between_hardware import machines_of, rows_of, some_tasks, vendor_of
-from tools.benchmarks.transfer_machines import compared, records_a_second
+from tools.benchmarks.transfer import compared, records_a_second
 
 CANARY = CanaryTimes(compute_s=1e-3, memory_s=1e-3)
 GENOA, SLOWER, XEON = "AMD EPYC f25m17", "AMD EPYC f25m1", "Intel Xeon f6m207"
