@@ -38,6 +38,9 @@ _ARRAYS = {
 """What scoring needs of a tree: a number for each inner node, and for each leaf."""
 
 
+_FAR = {"inf": "1e300", "-inf": "-1e300"}
+"""For thresholds that only tell apart whether a value is missing; no feature is as large."""
+
 _GAIN = "split_gain"
 """What each inner node gained in training; scoring does without it."""
 
@@ -207,6 +210,8 @@ def _checked_tree(fields: dict[str, str], columns: int, weight: float) -> str:
     Its leaves are multiplied with the weight.
     """
     leaves = int(fields.get("num_leaves", "0"))
+    bounds = fields.get("threshold", "").split()
+    fields = fields | {"threshold": " ".join(_FAR.get(bound, bound) for bound in bounds)}
     arrays = {name: _numbers(fields.get(name, ""), dtype) for name, dtype in _ARRAYS.items()}
     if (
         leaves < 1

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from costlib.models.boosting import lgb
-from costlib.models.trees import load_trees, save_trees
+from costlib.models.trees import added_up, load_trees, save_trees
 
 COLUMNS = 5
 
@@ -40,6 +40,31 @@ def test_scores_come_back_bit_for_bit(tmp_path: Path, objective: str) -> None:
     again = load_trees(tmp_path / "model.txt")
     np.testing.assert_array_equal(
         again.predict(rows, raw_score=True), booster.predict(rows, raw_score=True)
+    )
+
+
+def test_what_counts_is_that_a_value_is_missing(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(300, 2))
+    rows[::2, 1] = np.nan
+    parameters = {"objective": "l2", "verbosity": -1, "num_threads": 1}
+    booster = lgb.train(parameters, lgb.Dataset(rows, np.isnan(rows[:, 1])), num_boost_round=5)
+    assert "inf" in booster.model_to_string().partition("end of trees")[0].partition("Tree=0")[2]
+    save_trees(booster, tmp_path / "model.txt")
+    again = load_trees(tmp_path / "model.txt")
+    np.testing.assert_array_equal(again.predict(rows), booster.predict(rows))
+    assert np.ptp(again.predict(rows)) > 0.1
+
+
+def test_scores_add_up(tmp_path: Path) -> None:
+    one, other = trained("l2"), trained("lambdarank")
+    rows = np.random.default_rng(1).normal(size=(50, COLUMNS))
+    rows[3] = np.nan
+    expected = one.predict(rows) - 0.5 * other.predict(rows, raw_score=True)
+    both = added_up((one, 1.0), (other, -0.5))
+    np.testing.assert_allclose(both.predict(rows), expected, rtol=1e-12)
+    save_trees(both, tmp_path / "model.txt")
+    np.testing.assert_array_equal(
+        load_trees(tmp_path / "model.txt").predict(rows), both.predict(rows)
     )
 
 

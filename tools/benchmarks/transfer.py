@@ -7,8 +7,8 @@ another vendor, and then of the new one
 
 - nothing: ``zero-shot``;
 - what 1, 5 or 15 minutes of measuring bring: whole tasks, drawn at random, as many records as the
-  machine's rate makes of the minutes. The model is fine-tuned on three quarters of these tasks, and
-  how is chosen on the others, as ``costlib adapt`` does;
+  machine's rate makes of the minutes. The model is fine-tuned on these tasks; how is chosen by
+  what three quarters of them teach it about the others, as ``costlib adapt`` does;
 - ``everything``: one model of all records.
 
 ``scratch`` is trained on the same records alone. All by cross-validation over the tasks of all
@@ -164,7 +164,8 @@ class _Models:
     def taught(self, base: GbdtModel, name: str, rows: Bools) -> CostModel:
         """Fine-tune a model on some records of a machine, or leave it as it is.
 
-        A quarter of the tasks is kept apart, and what ranks their pairs best is taken.
+        A quarter of the tasks is kept apart, and the way that ranks their pairs best is taken, for
+        all of them.
         """
         one, tasks = self.data[name], np.unique(self.data[name].groups[rows])
         count = max(1, len(tasks) // _APART)
@@ -182,7 +183,11 @@ class _Models:
             for way, scores in found.items()
         }
         best = max(quality, key=quality.__getitem__)
-        return tuning.model(best) if best else base
+        if not best:
+            return base
+        whole = select(one.batch, rows)
+        learner = FineTuning(base, whole, one.labels[rows], one.groups[rows], seed=self.seed)
+        return learner.model(best)
 
     def scratch(self, name: str, rows: Bools) -> GbdtModel:
         """Train on some records of a machine alone."""
