@@ -56,6 +56,9 @@ def test_weights_may_have_another_layout_elsewhere(dense: Task) -> None:
     assert [one["free"] for one in described["inputs"]] == [False, True]
     (output,) = tensors_of(described, te, tirx.const)[2:]
     assert [str(one.name) for one in output.op.attrs["layout_free_placeholders"]] == ["input1"]
+    # Such a layout is written as sizes and names in turns.
+    axes = [axis.var.name for axis in [*output.op.axis, *output.op.reduce_axis]]
+    assert len(set(axes)) == 3 and all(name.isalpha() for name in axes)
 
 
 def test_what_has_no_such_form_is_said() -> None:
@@ -119,6 +122,17 @@ def test_a_race_with_a_side_that_is_elsewhere(
 def test_an_interpreter_without_it_is_one_line(python: str) -> None:
     with pytest.raises(EnvironmentMismatchError, match="has no TVM with auto_scheduler"):
         peers.Peer(python)
+
+
+def test_what_ends_in_a_race_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "peer.py"
+    script.write_text(PEER.replace("for batch", "raise SystemExit('no such target')\nfor batch"))
+    monkeypatch.setattr(peers, "_PROCESS", script)
+    peer = peers.Peer(sys.executable)
+    peer.write({"trials": 4, "batch": 2})
+    with pytest.raises(EnvironmentMismatchError, match=r"ended with 1: no such target$"):
+        peer.read()
+    peer.close()
 
 
 def test_nothing_raced_is_no_summary() -> None:

@@ -30,6 +30,8 @@ _NAMED = {
     **{"//": "floordiv", "%": "floormod", "/": "div", "min": "min", "max": "max"},
     **{"and": "all", "or": "any", "if": "if_then_else"},
 }
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+"""What tells axes apart: Ansor writes layouts of weights as sizes and names of axes in turns."""
 
 
 def tensors_of(described: dict[str, Any], te: Any, constant: Any) -> list[Any]:
@@ -52,8 +54,8 @@ def tensors_of(described: dict[str, Any], te: Any, constant: Any) -> list[Any]:
 
 def _stage(stage: dict[str, Any], known: list[Any], free: set[int], te: Any, constant: Any) -> Any:
     reduced = [
-        te.reduce_axis((0, extent), name=f"r{number}")
-        for number, extent in enumerate(stage["reduced"])
+        te.reduce_axis((0, extent), name="r" + letter)
+        for letter, extent in zip(_LETTERS, stage["reduced"])  # noqa: B905 - As old as Python 3.8.
     ]
 
     def of(expr: list[Any], axes: tuple[Any, ...]) -> Any:
@@ -82,7 +84,8 @@ def _stage(stage: dict[str, Any], known: list[Any], free: set[int], te: Any, con
     read = set(_read(stage["value"])) if reduced else set()
     weights = [known[number] for number in sorted(read.intersection(free))]
     attrs = {"layout_free_placeholders": weights} if weights else None
-    return te.compute(stage["shape"], value, name=stage["name"], attrs=attrs)
+    axes = ["s" + letter for letter in _LETTERS[: len(stage["shape"])]]
+    return te.compute(stage["shape"], value, name=stage["name"], attrs=attrs, varargs_names=axes)
 
 
 def _read(expr: Any) -> Iterator[int]:
@@ -157,9 +160,9 @@ class _Search:
             num_measure_trials=job["trials"],
             num_measures_per_round=job["batch"],
             early_stopping=None,
-            builder=auto_scheduler.LocalBuilder(job["build_secs"], job["num_cores"]),
+            builder=auto_scheduler.LocalBuilder(int(job["build_secs"]), job["num_cores"]),
             runner=auto_scheduler.LocalRunner(
-                timeout=job["run_secs"],
+                timeout=int(job["run_secs"]),
                 number=1,
                 repeat=job["repeats"],
                 min_repeat_ms=int(1000 * job["repeat_secs"]),

@@ -19,6 +19,7 @@ import json
 import os
 import shlex
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -144,12 +145,9 @@ class Peer:
 
     def __init__(self, python: str) -> None:
         command = ["env", *shlex.split(python), str(_PROCESS)]
+        self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115 - Until it is closed.
         self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, text=True
         )
         try:
             self.version = str(self.read()["version"])
@@ -176,7 +174,10 @@ class Peer:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise EnvironmentMismatchError(f"the peer ended with {self._process.wait()}")
+            code = self._process.wait()
+            self._said.seek(0)
+            last = self._said.read().strip().rpartition("\n")[2]
+            raise EnvironmentMismatchError(f"the peer ended with {code}: {last}")
         message: dict[str, Any] = json.loads(line)
         return message
 
@@ -189,6 +190,7 @@ class Peer:
         """End the process."""
         self._process.kill()
         self._process.communicate()
+        self._said.close()
 
 
 def peer(
