@@ -15,6 +15,7 @@ from tools.evidence.search_summary import summarise_search
 from tools.evidence.store import Store
 from tools.evidence.stores import SUMMARIES
 from tools.evidence.variants_summary import summarise_variants
+from tools.evidence.veto_bound import bound_of_vetoes
 
 TASK = RacedTask(name="matmul", workload_id="a" * 16, weight=1, flops=2e6)
 
@@ -128,3 +129,12 @@ def test_generated_programs_are_compared_with_stock_at_its_ends() -> None:
     assert "200" not in summary["cases"][1]["generate"]
     assert summary["generator_in_search"]["32"]["throughput"] == 2.0
     assert summary["valid"] == 0.75
+
+
+def test_a_veto_gains_what_as_many_more_trials_do() -> None:
+    found = race("heavy", costlib=side(*[4.0] * 17, 3.0, *[2.0] * 20))
+    half, most, *later = bound_of_vetoes([found], compiling_share=0.8)
+    # A tenth of the time buys two programs more after 16, and nine in fifty do four.
+    assert (half["more"], half["ratio"]) == (1.111, 1.3333)
+    assert (most["more"], most["ratio"]) == (1.22, 2.0)
+    assert [row["ratio"] for row in later] == [1.0, 1.0]
