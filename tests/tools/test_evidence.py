@@ -41,8 +41,9 @@ def work(tmp_path: Path) -> Work:
 def test_a_night_is_enough_and_half_an_hour_for_a_quick_run() -> None:
     assert {step.name for step in STEPS} >= DEMANDED
     assert len({step.name for step in STEPS}) == len(STEPS)
-    assert sum(step.minutes for step in STEPS) <= 600
-    assert sum(step.quick_minutes for step in STEPS) < 30
+    anybodys = [step for step in STEPS if step.name != "peers"]
+    assert sum(step.minutes for step in anybodys) <= 600
+    assert sum(step.quick_minutes for step in anybodys) < 30
 
 
 def test_the_cheapest_comes_first_and_none_before_what_it_builds_on() -> None:

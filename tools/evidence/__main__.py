@@ -84,7 +84,7 @@ def _run(work: Work, steps: Sequence[Step], wanted: Sequence[Step]) -> list[str]
             print(f"[{place}/{len(todo)}] {step.name}: skipped: {hindrance}", flush=True)
             continue
         _check(work)
-        left = sum(one.estimate for one in todo[place - 1 :])
+        left = _minutes(todo[place - 1 :])
         print(
             f"[{place}/{len(todo)}] {step.name}: about {step.estimate:g} min; "
             f"with all that follow, {left:.0f} min",
@@ -106,7 +106,12 @@ def _list(work: Work, steps: Sequence[Step]) -> None:
         record = work.record(step)
         state = record.state if record else step.hindrance(()) or ""
         print(f"{step.name:12} {step.estimate:6.1f} min  {state:9}  {step.command}")
-    print(f"{'all':12} {sum(step.estimate for step in steps):6.1f} min")
+    print(f"{'all':12} {_minutes(steps):6.1f} min")
+
+
+def _minutes(steps: Sequence[Step]) -> float:
+    """Return what those that can run here take together."""
+    return sum(step.estimate for step in steps if step.hindrance(()) is None)
 
 
 if __name__ == "__main__":

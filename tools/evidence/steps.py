@@ -386,6 +386,8 @@ STEPS = (
         "tools.benchmarks.peers",
         "heavy --seeds 0",
         "heavy --seeds 0 --only bert_tiny",
+        113,
+        4,
         result="peers",
         shown=Shown("peers", "single tasks", "peers"),
         is_packed=True,
