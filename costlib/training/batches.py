@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from costlib.arrays import Float32s, Floats, Integers
+from costlib.arrays import Bools, Float32s, Floats, Integers
 from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError, UnknownNameError
-from costlib.features.batch import FeatureBatch, join
+from costlib.features.batch import FeatureBatch, join, select
 from costlib.features.build import build_features
 from costlib.features.columns import columns_of
 from costlib.features.lowered import lowered_context
@@ -60,6 +60,16 @@ class TrainingData:
     labels: Floats
     groups: Integers
     tasks: list[tuple[str, str]]
+
+    def rows(self, chosen: Bools) -> TrainingData:
+        """Return the programs that are chosen, bool `n`; the tasks keep their numbers."""
+        return TrainingData(
+            select(self.batch, chosen),
+            self.latency_s[chosen],
+            self.labels[chosen],
+            self.groups[chosen],
+            self.tasks,
+        )
 
 
 def batches(

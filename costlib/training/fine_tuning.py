@@ -94,12 +94,12 @@ def fine_tune_model(
     number = np.array([folds.get(workload_id, 0) for workload_id, _ in data.tasks])[data.groups]
     if apart is None:
         learnt, judged = data, data
-        way = _chosen_way(model, learnt, number, seed)
+        way = chosen_way(model, learnt, number, seed)
         scores = _out_of_fold(model, data, number, seed)
     else:
         is_apart = np.array([w in apart for w, _ in data.tasks])[data.groups]
-        learnt, judged = _rows(data, ~is_apart), _rows(data, is_apart)
-        way = _chosen_way(model, learnt, number[~is_apart], seed)
+        learnt, judged = data.rows(~is_apart), data.rows(is_apart)
+        way = chosen_way(model, learnt, number[~is_apart], seed)
     tuned = None if way is None else _teaching(model, learnt, seed).model(way)
     if apart is not None and tuned is not None:
         scores = tuned.predict(judged.batch)
@@ -123,18 +123,25 @@ def fine_tune_model(
     return FineTuned(kept, comparison, judged, of_kept)
 
 
-def is_better(one: Metrics, other: Metrics) -> bool:
-    """Whether the first is lower in neither top-1 nor top-5 and higher in one of them."""
-    figures, others = (one.top1, one.top5), (other.top1, other.top5)
-    return figures != others and all(a >= b for a, b in zip(figures, others, strict=True))
+def chosen_way(model: CostModel, data: TrainingData, folds: Integers, seed: int) -> str | None:
+    """Return the way to fine-tune that ranks tasks best that were not learnt from.
 
+    Parameters
+    ----------
+    model, data, seed
+        As in :func:`fine_tune_model`.
+    folds
+        Of each program, int64 `n`; all of a task are in one.
 
-def _chosen_way(model: CostModel, data: TrainingData, folds: Integers, seed: int) -> str | None:
-    """Compare the ways on tasks that were not learnt from; ``None`` if none gains anything."""
+    Returns
+    -------
+    One of those of :class:`costlib.models.fine_tuning.FineTuning`, or ``None`` if none gains
+    anything.
+    """
     original = model.predict(data.batch)
     scores: dict[str, Floats] = {}
     for held, learnt in _splits(data, folds):
-        teaching = _teaching(model, _rows(data, learnt), seed)
+        teaching = _teaching(model, data.rows(learnt), seed)
         for way, found in teaching.predict(select(data.batch, held)).items():
             scores.setdefault(way, original.copy())[held] = found
     quality = {way: _quality(found, data) for way, found in scores.items()}
@@ -142,12 +149,18 @@ def _chosen_way(model: CostModel, data: TrainingData, folds: Integers, seed: int
     return best if best is not None and quality[best] > _quality(original, data) else None
 
 
+def is_better(one: Metrics, other: Metrics) -> bool:
+    """Whether the first is lower in neither top-1 nor top-5 and higher in one of them."""
+    figures, others = (one.top1, one.top5), (other.top1, other.top5)
+    return figures != others and all(a >= b for a, b in zip(figures, others, strict=True))
+
+
 def _out_of_fold(model: CostModel, data: TrainingData, folds: Integers, seed: int) -> Floats:
     """Score each program by a model that was fine-tuned on other folds, its way chosen there."""
     scores = model.predict(data.batch)
     for held, learnt in _splits(data, folds):
-        part = _rows(data, learnt)
-        if (way := _chosen_way(model, part, folds[learnt], seed)) is not None:
+        part = data.rows(learnt)
+        if (way := chosen_way(model, part, folds[learnt], seed)) is not None:
             teaching = _teaching(model, part, seed)
             scores[held] = teaching.predict(select(data.batch, held))[way]
     return scores
@@ -169,14 +182,3 @@ def _quality(scores: Floats, data: TrainingData) -> float:
     """Each task counts alike: a sum of latencies would be up to the few that take longest."""
     metrics = evaluate_scores(scores, data.latency_s, data.groups)
     return (metrics.top1_task_mean + metrics.top5_task_mean) / 2
-
-
-def _rows(data: TrainingData, chosen: Bools) -> TrainingData:
-    """Return some of the programs; their tasks keep their numbers."""
-    return TrainingData(
-        select(data.batch, chosen),
-        data.latency_s[chosen],
-        data.labels[chosen],
-        data.groups[chosen],
-        data.tasks,
-    )

@@ -8,7 +8,7 @@ another vendor, and then of the new one
 - nothing: ``zero-shot``;
 - what 1, 5 or 15 minutes of measuring bring: whole tasks, drawn at random, as many records as the
   machine's rate makes of the minutes. The model is fine-tuned on these tasks; how is chosen by
-  what three quarters of them teach it about the others, as ``costlib adapt`` does;
+  cross-validation over them, as ``costlib adapt`` does;
 - ``everything``: one model of all records.
 
 ``scratch`` is trained on the same records alone. All by cross-validation over the tasks of all
@@ -35,7 +35,8 @@ from costlib.models.base import CostModel
 from costlib.models.fine_tuning import FineTuning
 from costlib.models.gbdt import GbdtConfig, GbdtModel
 from costlib.training.batches import TrainingData, assemble
-from costlib.training.metrics import evaluate_scores
+from costlib.training.fine_tuning import FOLDS as WAY_FOLDS
+from costlib.training.fine_tuning import chosen_way
 from tools.benchmarks.between_hardware import (
     figures,
     fitted,
@@ -50,9 +51,6 @@ FOLDS = 3
 MINUTES = (1, 5, 15)
 CONFIG = GbdtConfig(num_trees=100, learning_rate=0.15)
 """An eighth of the shipped model's trees, three times as bold: there are many models to train."""
-
-_APART = 4
-"""Of so many tasks one is kept apart, to choose how a model is fine-tuned."""
 
 PAUSE_S = 60.0
 """Without a record for so long, nothing was measured meanwhile."""
@@ -162,32 +160,15 @@ class _Models:
         return None if chosen.sum() == known.sum() else chosen
 
     def taught(self, base: GbdtModel, name: str, rows: Bools) -> CostModel:
-        """Fine-tune a model on some records of a machine, or leave it as it is.
-
-        A quarter of the tasks is kept apart, and the way that ranks their pairs best is taken, for
-        all of them.
-        """
-        one, tasks = self.data[name], np.unique(self.data[name].groups[rows])
-        count = max(1, len(tasks) // _APART)
-        if count == len(tasks):
+        """Fine-tune a model on some records of a machine, or leave it as it is."""
+        one = self.data[name].rows(rows)
+        tasks = np.random.default_rng(self.seed).permutation(np.unique(one.groups))
+        folds = np.zeros(len(one.tasks), "int64")
+        folds[tasks] = np.arange(len(tasks)) % WAY_FOLDS
+        way = chosen_way(base, one, folds[one.groups], self.seed)
+        if way is None:
             return base
-        apart = np.isin(one.groups, np.random.default_rng(self.seed).permutation(tasks)[:count])
-        learnt, judged = rows & ~apart, rows & apart
-        batch = select(one.batch, learnt)
-        tuning = FineTuning(base, batch, one.labels[learnt], one.groups[learnt], seed=self.seed)
-        batch = select(one.batch, judged)
-        found = {"": base.predict(batch)} | tuning.predict(batch)
-        latency_s, groups = one.latency_s[judged], one.groups[judged]
-        quality = {
-            way: evaluate_scores(scores, latency_s, groups).pairwise_accuracy
-            for way, scores in found.items()
-        }
-        best = max(quality, key=quality.__getitem__)
-        if not best:
-            return base
-        whole = select(one.batch, rows)
-        learner = FineTuning(base, whole, one.labels[rows], one.groups[rows], seed=self.seed)
-        return learner.model(best)
+        return FineTuning(base, one.batch, one.labels, one.groups, seed=self.seed).model(way)
 
     def scratch(self, name: str, rows: Bools) -> GbdtModel:
         """Train on some records of a machine alone."""
