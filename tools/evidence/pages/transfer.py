@@ -49,8 +49,8 @@ def parts() -> list[str]:
         "fine-tuned on what some minutes of measuring bring, or trained anew with everything that "
         "was measured there. Models that knew nothing before stand beside it. A minute is as many "
         "records as the machine brought in one when the dataset was collected, pauses over "
-        f"{result['pause_s']:.0f} seconds left out; they are whole tasks, drawn at random. A "
-        "quarter of them is kept apart to choose how a model is fine-tuned, or that it is not.",
+        f"{result['pause_s']:.0f} seconds left out; they are whole tasks, drawn at random. "
+        "Cross-validation over them chooses how a model is fine-tuned, or that it is not.",
         "Where one of the other machines has the same processor, compiled for other instructions, "
         "only the rows of another vendor keep the processor apart. Machines have other numbers of "
         "programs a task, so figures compare within a machine, not between them. Each task counts "
