@@ -115,14 +115,18 @@ def _serve(connection: socket.socket) -> dict[str, Any] | None:
         between = os.fork()
         if not between:
             between = os.getpid()
-            if child := os.fork():
-                os.write(writer, child.to_bytes(8))
+            if os.fork():
                 os._exit(0)
+            request: dict[str, Any] = json.loads(text)
+            if request["in_new_session"]:
+                os.setsid()  # Before anybody knows the process: a group may get its signals.
+            os.write(writer, os.getpid().to_bytes(8))
             for end in (reader, writer, connection.detach()):
                 os.close(end)
             while os.getppid() == between:
                 time.sleep(0.001)
-            return _become(json.loads(text), files)
+            _become(request, files)
+            return request
         os.close(writer)
         pid = os.read(reader, 8)
         for end in (reader, *files):
@@ -131,19 +135,16 @@ def _serve(connection: socket.socket) -> dict[str, Any] | None:
         connection.sendall(pid)
 
 
-def _become(request: dict[str, Any], files: list[int]) -> dict[str, Any]:
+def _become(request: dict[str, Any], files: list[int]) -> None:
     safe = [fcntl.fcntl(file, fcntl.F_DUPFD, _ABOVE_ALL) for file in files]
     for file in files:
         os.close(file)
     for file, number in zip(safe, request["files"], strict=True):
         os.dup2(file, number)
         os.close(file)
-    if request["in_new_session"]:
-        os.setsid()
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environment"])
-    return request
 
 
 def _live(connection: socket.socket) -> None:
