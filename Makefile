@@ -15,7 +15,7 @@ demo: $(INSTALLED)
 test: export OMP_NUM_THREADS = 1
 test: export PYTHONDONTWRITEBYTECODE =  # Hundreds of processes import the same modules.
 test: $(INSTALLED) lint
-	$(BIN)/python -m pytest -n 3 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -42,7 +42,9 @@ def start_writer(path: Path, first: int, batches: int) -> Popen:
 
 def finish(writer: Popen) -> int:
     """Wait for a writer; return how many batches it says it has written."""
-    output, _ = writer.communicate(timeout=60)
+    assert writer.stdout is not None
+    output = writer.stdout.read()  # Others leave what is buffered behind a line read before.
+    writer.wait(60)
     return len(output.split())
 
 
