@@ -1,8 +1,9 @@
 """Ansor, run by an interpreter that has a TVM with ``auto_scheduler``, for :mod:`.peers` to drive.
 
-It needs Python 3.8 and nothing of costlib. It reads a job as a line of JSON, and searches. After
-each batch it writes what it measured and waits for a line; when the search has ended, each line it
-reads is the number of a trial to measure again. It ends with its input.
+It needs Python 3.8, nothing of costlib, and a folder to run in as its argument. It reads a job as a
+line of JSON, and searches. After each batch it writes what it measured and waits for a line; when
+the search has ended, each line it reads is the number of a trial to measure again. It ends with its
+input.
 """
 
 from __future__ import annotations
@@ -104,6 +105,7 @@ def main() -> None:
     import tvm
     from tvm import auto_scheduler  # noqa: F401
 
+    os.chdir(sys.argv[1])
     _say(channel, {"version": tvm.__version__})
     job = json.loads(sys.stdin.readline())
     random.seed(job["seed"])

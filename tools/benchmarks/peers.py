@@ -5,9 +5,9 @@
     python -m tools.benchmarks.peers networks --ansor PYTHON --diffusion PYTHON
 
 ``PYTHON`` is an interpreter with a TVM that still has ``auto_scheduler`` (0.15, say): Ansor's, or
-that of the authors of Bayesian Code Diffusion, who publish theirs. A variable of the environment
-in front is part of it: ``"PYTHONPATH=.../python /usr/bin/python3"``. All sides tune the same
-tensor expressions for the same processor, with the same repeats, and take turns
+that of the authors of Bayesian Code Diffusion, who publish theirs. A variable of the environment in
+front is part of it, with absolute paths: ``"PYTHONPATH=/.../python /usr/bin/python3"``. All sides
+tune the same tensor expressions for the same processor, with the same repeats, and take turns
 (:mod:`tools.benchmarks.race`). Cases are kept in ``tools/results/raw/peers`` as those of
 :mod:`tools.benchmarks.search` are.
 """
@@ -144,7 +144,9 @@ class Peer:
     """
 
     def __init__(self, python: str) -> None:
-        command = ["env", *shlex.split(python), str(_PROCESS)]
+        # Their task scheduler writes files to where it runs.
+        self._folder = tempfile.TemporaryDirectory()
+        command = ["env", *shlex.split(python), str(_PROCESS), self._folder.name]
         self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115 - Until it is closed.
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, text=True
@@ -191,6 +193,7 @@ class Peer:
         self._process.kill()
         self._process.communicate()
         self._said.close()
+        self._folder.cleanup()
 
 
 def peer(

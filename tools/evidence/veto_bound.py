@@ -14,14 +14,14 @@ from tools.evidence.races import Race
 
 AFTER = (16, 32, 64)
 """Trials of a task."""
-SPARED = (0.5, 0.9)
+VETOED = (0.5, 0.9)
 """Shares of the programs that are not run."""
 
 
 def bound_of_vetoes(races: Sequence[Race], compiling_share: float) -> list[dict[str, Any]]:
     """Compare the best programs after some trials with those after what a perfect veto pays for.
 
-    A perfect veto spares none that would have become the best.
+    A perfect veto never hits a program that would have become the best.
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ def bound_of_vetoes(races: Sequence[Race], compiling_share: float) -> list[dict[
     curves = [race.curve("costlib") for race in races]
     rows = []
     for trials in AFTER:
-        for spared in SPARED:
-            more = 1 / (compiling_share + (1 - spared) * (1 - compiling_share))
+        for vetoed in VETOED:
+            more = 1 / (compiling_share + (1 - vetoed) * (1 - compiling_share))
             gains = [
                 float(curve[trials - 1] / curve[min(round(trials * more), len(curve)) - 1])
                 for curve in curves
@@ -42,5 +42,5 @@ def bound_of_vetoes(races: Sequence[Race], compiling_share: float) -> list[dict[
             ]
             if gains:
                 found = {"races": len(gains), "ratio": geometric_mean(gains)}
-                rows.append({"trials": trials, "spared": spared, "more": round(more, 3), **found})
+                rows.append({"trials": trials, "vetoed": vetoed, "more": round(more, 3), **found})
     return rows

@@ -79,7 +79,7 @@ def _vetoed(compiling_share: float) -> list[str]:
     rows = [
         [
             row["trials"],
-            percent(row["spared"]),
+            percent(row["vetoed"]),
             times(row["more"]),
             row["races"],
             f"{row['ratio']:.3f}",
@@ -92,9 +92,9 @@ def _vetoed(compiling_share: float) -> list[str]:
         "## Why every program that is compiled is run",
         "The object code of a program shows spilled registers and its mix of instructions. A look "
         "at it could veto a run, but not the compiling before it. The table bounds what the best "
-        "possible veto gains: it spares no program that becomes the best, and the time saved pays "
-        "for more programs. *Faster* is the latency of the best program then, from the races of "
-        "single tasks, relative to the search as it is.",
+        "possible veto gains: it never hits a program that becomes the best, and the time saved "
+        "pays for more programs. *Faster* is the latency of the best program of the search as it "
+        "is, divided by that of the best then, from the races of single tasks.",
         origin("search", "single tasks"),
         table(["trials", "not run", "programs", "races", "faster"], rows),
     ]
