@@ -10,6 +10,7 @@ import os
 import subprocess
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,7 +23,8 @@ from costlib.models.baselines import statement_gbdt
 from costlib.search.evolution.search import EvolutionarySearch, EvolutionConfig
 from costlib.search.strategy import Strategy
 from costlib.tuning import comparison, networks, rivals, run
-from costlib.tvm_compat import rpc
+from costlib.tvm_compat import rpc, tvm
+from costlib.tvm_compat.api import plain
 
 _FEW_TREES = 100
 _FEW_CANDIDATES = EvolutionConfig(population=64, generations=2, early_survivors=2)
@@ -38,6 +40,7 @@ def measure_quickly(set_to: Callable[[Any, str, Any], None]) -> None:
     """
     set_to(measurer, "_CALIBRATION_SAMPLES", 10)
     set_to(jobs, "_MAX_CALLS", 20)
+    set_to(jobs, "build_library", partial(_build_lightly, jobs.build_library))
     set_to(run, "_MOST_CHECKS", 0)
     set_to(comparison, "_FIRST_TURNS", 1)
     set_to(comparison, "_MOST_TURNS", 1)
@@ -83,6 +86,13 @@ def in_every_process(set_to: Callable[[Any, str, Any], None]) -> None:
     """Take all these short cuts but those of learning."""
     for quickly in (measure_quickly, search_quickly, export_quickly, write_quickly):
         quickly(set_to)
+
+
+def _build_lightly(build: Callable[..., Any], mod: Any, target: Any, path: Path, **how: Any) -> Any:
+    """Compile what is measured without optimisation; networks and canaries have it all."""
+    if target.kind.name == "llvm":
+        target = tvm.target.Target({**plain(target.export()), "opt-level": 0})
+    return build(mod, target, path, **how)
 
 
 def _grow_few(

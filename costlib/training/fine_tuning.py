@@ -135,8 +135,9 @@ def chosen_way(model: CostModel, data: TrainingData, folds: Integers, seed: int)
 
     Returns
     -------
-    One of those of :class:`costlib.models.fine_tuning.FineTuning`, or ``None`` if none gains
-    anything.
+    One of those of :class:`costlib.models.fine_tuning.FineTuning`, or ``None`` if none puts more
+    pairs of programs in order. The first of a ranking, though it is what counts, is up to chance
+    with few tasks.
     """
     original = model.predict(data.batch)
     scores: dict[str, Floats] = {}
@@ -144,9 +145,9 @@ def chosen_way(model: CostModel, data: TrainingData, folds: Integers, seed: int)
         teaching = _teaching(model, data.rows(learnt), seed)
         for way, found in teaching.predict(select(data.batch, held)).items():
             scores.setdefault(way, original.copy())[held] = found
-    quality = {way: _quality(found, data) for way, found in scores.items()}
+    quality = {way: _pairs_in_order(found, data) for way, found in scores.items()}
     best = max(quality, key=quality.__getitem__, default=None)
-    return best if best is not None and quality[best] > _quality(original, data) else None
+    return best if best is not None and quality[best] > _pairs_in_order(original, data) else None
 
 
 def is_better(one: Metrics, other: Metrics) -> bool:
@@ -178,7 +179,6 @@ def _teaching(model: CostModel, data: TrainingData, seed: int) -> FineTuning:
     return FineTuning(model, data.batch, data.labels, data.groups, seed=seed)
 
 
-def _quality(scores: Floats, data: TrainingData) -> float:
-    """Each task counts alike: a sum of latencies would be up to the few that take longest."""
-    metrics = evaluate_scores(scores, data.latency_s, data.groups)
-    return (metrics.top1_task_mean + metrics.top5_task_mean) / 2
+def _pairs_in_order(scores: Floats, data: TrainingData) -> float:
+    """Return the share of a task's pairs in order, the mean over the tasks; NaN if none has any."""
+    return evaluate_scores(scores, data.latency_s, data.groups).pairwise_accuracy

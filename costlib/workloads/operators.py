@@ -70,6 +70,7 @@ class OperatorSpec:
 _EPILOGUE = {"bias": 0, "relu": 0}
 _WINDOW = {"stride": 1, "pad": 0}
 _CONV = {**_WINDOW, "groups": 1, "dilation": 1, **_EPILOGUE}
+_INT8 = {"int8": 0}
 _IMAGE = ("N", "C", "H", "W")
 _IMAGES = ("N C H W",)
 _MATRIX = ("M", "N")
@@ -86,11 +87,11 @@ OPERATORS = {
         _row("batch_matmul", ("B", "M", "N", "K"), "B M K", "B K N"),
         _row("conv1d", ("N", "C", "W", "O", "K"), "N C W", **_CONV),
         _row("conv1d_transpose", ("N", "C", "W", "O", "K"), "N C W", **_WINDOW, **_EPILOGUE),
-        _row("conv2d", (*_IMAGE, "O", "K"), *_IMAGES, **_CONV),
+        _row("conv2d", (*_IMAGE, "O", "K"), *_IMAGES, **_CONV, **_INT8),
         _row("conv2d_bias_relu", (*_IMAGE, "O", "K"), *_IMAGES, **_WINDOW),
         _row("conv2d_transpose", (*_IMAGE, "O", "K"), *_IMAGES, **_WINDOW, **_EPILOGUE),
         _row("conv3d", ("N", "C", "D", "H", "W", "O", "K"), "N C D H W", **_CONV),
-        _row("dense", ("M", "N", "K"), "M K", **_EPILOGUE),
+        _row("dense", ("M", "N", "K"), "M K", **_EPILOGUE, **_INT8),
         _row("depthwise_conv2d", (*_IMAGE, "K"), *_IMAGES, **_WINDOW, **_EPILOGUE),
         _row("dilated_conv2d", (*_IMAGE, "O", "K", "dilation"), *_IMAGES, **_WINDOW, **_EPILOGUE),
         _row("gelu", _MATRIX, "M N"),
@@ -106,7 +107,8 @@ OPERATORS = {
     )
 }
 """``matmul M N K`` is (M, K) times (K, N), both of them inputs; the second operand of
-``dense`` is a weight. Reductions, softmax and layer norm run over the last extent."""
+``dense`` is a weight. Reductions, softmax and layer norm run over the last extent. With ``int8=1``
+input and weight are quantised to 8 bits and the sums are those of integers."""
 
 
 def list_operators() -> list[str]:
@@ -123,6 +125,7 @@ def build_operator(spec: str) -> Network:
 
     from costlib.workloads.importers.torch_export import export_module
     from costlib.workloads.operator_layers import build_layer
+    from costlib.workloads.quantised_layers import quantised
 
     name, *words = spec.split() or [""]
     if name not in OPERATORS:
@@ -136,6 +139,8 @@ def build_operator(spec: str) -> Network:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             layer = build_layer(name, arguments).eval()
+            if arguments.get("int8"):
+                layer = quantised(torch.nn.Sequential(layer), torch.randn(inputs[0].shape))
     except (RuntimeError, ValueError) as error:
         raise InputError(f"'{spec}' is not possible: {quoted(error, 0)}") from None
     return export_module(layer, inputs, " ".join([name, *words]))

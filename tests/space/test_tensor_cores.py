@@ -46,8 +46,9 @@ def valid(space: DesignSpace) -> Iterator[tuple[Any, Any]]:
 
 
 @needs_cuda_compiler
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
-@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize(
+    ("dtype", "arch"), [*((dtype, "sm_80") for dtype in TYPES), ("bf16", "sm_90")]
+)
 def test_they_build(dtype: str, arch: str, tmp_path: Path) -> None:
     task = product(dtype, arch)
     some = [schedule for _, schedule in itertools.islice(valid(DesignSpace(task)), 12)]
@@ -70,12 +71,16 @@ def as_loops(space: DesignSpace, program: Any) -> Any:
     return tvm.script.from_source(re.sub(r", scope=\"[^\"]*\"", "", text))
 
 
-@pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize(
-    "operator", ["dense 32 48 64 bias=1", "conv2d 1 16 6 6 16 3 pad=1", "matmul 48 16 32"]
+    ("operator", "dtype"),
+    [
+        *(("matmul 48 16 32", dtype) for dtype in TYPES),
+        ("dense 32 48 64 bias=1", "bf16"),
+        ("conv2d 1 16 6 6 16 3 pad=1", "f16"),
+    ],
 )
 def test_as_loops_they_compute_what_the_unscheduled_product_does(
-    dtype: str, operator: str, tmp_path: Path
+    operator: str, dtype: str, tmp_path: Path
 ) -> None:
     task = product(dtype, operator=operator)
     space = DesignSpace(task)

@@ -21,7 +21,8 @@ from tools.evidence import commit, publish
 from tools.evidence.files import REPOSITORY
 from tools.evidence.processes import run_step
 from tools.evidence.provenance import Provenance, provenance
-from tools.evidence.steps import PEER, STEPS, Shown, Step, ordered
+from tools.evidence.step import PEER, Shown, Step, ordered
+from tools.evidence.steps import STEPS
 from tools.evidence.work import Work
 
 DEMANDED = {
@@ -133,7 +134,7 @@ def test_an_interruption_reaches_the_step_and_the_next_call_goes_on(work: Work) 
     text = (
         "from pathlib import Path\n"
         "from tools.evidence.processes import heed_interruptions, run_step\n"
-        "from tools.evidence.steps import Step\n"
+        "from tools.evidence.step import Step\n"
         "from tools.evidence.work import Work\n"
         "heed_interruptions()\n"
         f"work = Work({work.commit!r}, {work.machine!r}, Path({str(work.folder.parents[1])!r}))\n"

@@ -9,7 +9,7 @@ import pytest
 
 from costlib.data.dataset import Dataset
 from costlib.hardware import Hardware
-from tools.evidence import steps
+from tools.evidence import step as step_module
 from tools.evidence.labels import is_here, is_labelled_here
 from tools.evidence.steps import STEPS
 
@@ -34,7 +34,7 @@ def test_labels_are_those_of_the_held_out_networks(
 
 def test_the_ceiling_is_skipped_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     (step,) = (step for step in STEPS if step.name == "ceiling")
-    monkeypatch.setattr(steps, "is_labelled_here", lambda: False)
+    monkeypatch.setattr(step_module, "is_labelled_here", lambda: False)
     assert step.hindrance(()) == "the held-out tasks were measured on another processor"
-    monkeypatch.setattr(steps, "is_labelled_here", lambda: True)
+    monkeypatch.setattr(step_module, "is_labelled_here", lambda: True)
     assert step.hindrance(()) is None

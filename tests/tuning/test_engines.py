@@ -21,7 +21,7 @@ from costlib.tuning.engines.process import EngineProcess
 from costlib.tuning.tune import tune
 from costlib.workloads import Network, TorchReference, load_network
 from costlib.workloads.importers.onnx.reference import OnnxReference
-from costlib.workloads.zoo.modules import quantised
+from costlib.workloads.quantised_layers import quantised
 
 SOURCE = "dense 16 16 16 bias=1 relu=1"
 

@@ -46,6 +46,17 @@ def test_operators_agree_with_pytorch_and_are_one_task(name, check, hardware):
     assert len(placing) == ("_transpose" in name), "a transposed convolution moves its outputs"
 
 
+@pytest.mark.parametrize(
+    "spec",
+    ["dense 8 16 4 bias=1 relu=1 int8=1", "conv2d 1 8 6 6 8 3 pad=1 groups=2 dilation=2 int8=1"],
+)
+def test_quantised_ones_multiply_integers(spec, check, hardware):
+    network = load_network(spec)
+    check(network)
+    types = [{dtype for dtype, _ in task.arguments} for task in extract_tasks(spec, hardware)]
+    assert any({"uint8", "int8"} <= found for found in types)
+
+
 def test_matmul_extents(hardware):
     (task,) = extract_tasks("matmul 8 16 4", hardware)
     assert [shape for _, shape in task.arguments] == [(8, 4), (4, 16), (8, 16)]
@@ -67,6 +78,7 @@ def test_blanks_do_not_matter():
         ("matmul 8 x 4", "N is 'x'"),
         ("conv2d 1 4 8 8 6 3 stride=0", "stride is '0', not a number from 1"),
         ("conv2d 1 4 2 2 6 5", "cannot trace it: .*[Kk]ernel size"),
+        ("conv2d 1 4 2 2 6 5 int8=1", "is not possible: .*[Kk]ernel size"),
         ("grouped_conv2d 1 4 8 8 6 3 5", "divisible by groups"),
     ],
 )
@@ -82,7 +94,7 @@ def test_unknown_operator():
 
 
 def test_list_shows_the_usage():
-    assert "dense M N K [bias=0] [relu=0]" in list_operators()
+    assert "dense M N K [bias=0] [relu=0] [int8=0]" in list_operators()
 
 
 @given(st.sampled_from(sorted(OPERATORS)), st.data())

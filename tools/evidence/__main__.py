@@ -27,7 +27,8 @@ from tools.evidence.commit import measured_commit, uncommitted
 from tools.evidence.processes import heed_interruptions, run_step
 from tools.evidence.protocol import QUICK
 from tools.evidence.publish import publish, show
-from tools.evidence.steps import STEPS, Step, ordered
+from tools.evidence.step import Step, ordered
+from tools.evidence.steps import STEPS
 from tools.evidence.work import Work
 
 _INTERRUPTED = 130

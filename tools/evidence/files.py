@@ -15,6 +15,7 @@ RESULTS = Path(os.environ.get("COSTLIB_RESULTS", COMMITTED))
 """Where result files are read and written; ``python -m tools.evidence`` has others than the
 committed ones."""
 ZOO = REPOSITORY / "datasets" / "zoo"
+FEWER_BITS = REPOSITORY / "datasets" / "precisions"
 
 
 def read_result(name: str) -> Any:

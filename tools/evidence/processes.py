@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tools.evidence.files import REPOSITORY
-from tools.evidence.steps import Step
+from tools.evidence.step import Step
 from tools.evidence.work import Work
 
 _GRACE_SECS = 20

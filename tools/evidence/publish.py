@@ -17,7 +17,8 @@ from tools.evidence.files import COMMITTED, REPOSITORY
 from tools.evidence.pack import write_summaries
 from tools.evidence.pages.ranking import BUNDLES, manifest
 from tools.evidence.provenance import Measured, Provenance, provenance
-from tools.evidence.steps import STEPS, Step
+from tools.evidence.step import Step
+from tools.evidence.steps import STEPS
 from tools.evidence.work import Work, run_of
 
 _PROVENANCE = "provenance.json"

@@ -25,7 +25,7 @@ from costlib.files import write_file
 from tools.evidence.files import REPOSITORY
 from tools.evidence.protocol import QUICK
 from tools.evidence.provenance import Run
-from tools.evidence.steps import WORK, Step
+from tools.evidence.step import WORK, Step
 
 _PACKAGES = (
     *("apache-tvm", "torch", "lightgbm", "numpy", "polars"),

@@ -25,10 +25,11 @@ def _own(name: str, make: Callable[[Any], Any], *rest: Any) -> NetworkSpec:
 def _squeezenet_int8(size: Size) -> Any:
     import torch
 
+    from costlib.workloads.quantised_layers import quantised
     from costlib.workloads.zoo import modules
 
     example = torch.randn(size.batch, 3, size.extent, size.extent)
-    return modules.quantised(modules.randomise(modules.squeezenet(), example), example)
+    return quantised(modules.randomise(modules.squeezenet(), example), example)
 
 
 SPECS = (

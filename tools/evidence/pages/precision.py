@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from matplotlib.figure import Figure
 
 from tools.evidence.files import read_result
 from tools.evidence.in_precisions import OURS, PRECISIONS, InPrecision, Precision
+from tools.evidence.knowledge import gain_cells, gain_heads, knowledge_table
 from tools.evidence.markdown import in_words, pictures, table, times
 from tools.evidence.marks import Mark, marks_figure
 from tools.evidence.origins import origin
@@ -22,6 +24,12 @@ _COMPARED = (
     "the same threads. PyTorch computes in float32, or under autocast to bfloat16 where that is "
     "said. An engine that cannot load a network, or computes something else, has no latency."
 )
+
+_BEFORE = {
+    "float32": "float32",
+    "others": "float32 and the other precisions",
+    "scratch": "nothing",
+}
 
 
 def parts() -> list[str]:
@@ -44,7 +52,8 @@ def parts() -> list[str]:
         ),
         *(part for precision in _present(rows) for part in _cases(rows, precision)),
         *_problems(rows),
-        *measured("precision"),
+        *(_ranking(found) if (found := read_result("precision_ranking")) else []),
+        *measured("precision", "precision_ranking"),
     ]
 
 
@@ -110,6 +119,47 @@ def _problems(rows: Sequence[InPrecision]) -> list[str]:
         return []
     head = ["case", "engine", "why"]
     return ["## What did not run", origin("precision"), table(head, lines)]
+
+
+def _ranking(result: Mapping[str, Any]) -> list[str]:
+    """What models that know float32 rank like in fewer bits."""
+    wide, model = result["float32"], result["model"]
+    sizes = [
+        f"{row['programs']:,} programs of {row['tasks']} tasks in {kind}"
+        for kind, row in result["to"].items()
+    ]
+    few = result["few"]
+    goal = few[-1]
+    return [
+        "## Ranking programs in fewer bits",
+        f"A cost model that knows {wide['programs']:,} float32 programs of {wide['tasks']} tasks, "
+        "or those and the other precisions, ranks programs in fewer bits: as it is (it was taught "
+        "*nothing* of them), fine-tuned on some whole tasks, or trained anew with everything. "
+        f"There are {in_words(sizes)}. Cross-validation over the tasks; each counts alike. *Top-k* "
+        "is the share of a task's best throughput that the best of the first k of the ranking "
+        "reaches, *pairs* the share of program pairs in order. The models have "
+        f"{model['num_trees']} trees, fewer than the shipped ones. Of what everything gains over "
+        f"nothing, {goal} bring:",
+        origin("precision_ranking"),
+        table(
+            ["precision", "known before", *gain_heads(goal)],
+            [
+                [kind, _BEFORE[before], *gain_cells(ways, goal)]
+                for kind, row in result["to"].items()
+                for before, ways in row["ways"].items()
+                if "zero-shot" in ways
+            ],
+        ),
+        *(
+            part
+            for kind, row in result["to"].items()
+            for part in (
+                f"### Ranking in {kind}",
+                origin("precision_ranking"),
+                knowledge_table(row["ways"], _BEFORE, few),
+            )
+        ),
+    ]
 
 
 def _pictures() -> Pictures:

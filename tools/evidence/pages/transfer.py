@@ -9,7 +9,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from tools.evidence.files import read_result
-from tools.evidence.markdown import in_words, percent, pictures, table
+from tools.evidence.knowledge import columns, gain_cells, gain_heads, knowledge_table
+from tools.evidence.markdown import in_words, pictures, table
 from tools.evidence.marks import Mark, marks_figure
 from tools.evidence.pages.page import Page, Pictures
 from tools.evidence.provenance import machine, measured
@@ -21,14 +22,7 @@ _BEFORE = {
     "vendor": "those of another vendor",
     "scratch": "nothing",
 }
-_WAYS = {
-    "zero-shot": "nothing",
-    "1 min": "1 min",
-    "5 min": "5 min",
-    "15 min": "15 min",
-    "everything": "everything",
-}
-_FIGURES = {"top1": "top-1", "top5": "top-5", "pairwise_accuracy": "pairs"}
+_FEW = ("1 min", "5 min", "15 min")
 _GOAL_WAY = "15 min"
 
 
@@ -58,9 +52,9 @@ def parts() -> list[str]:
         f"one seed; {result['folds']} folds, nearly equal tasks in the same one.",
         "Of what everything gains in top-1 and in pairs over nothing, 15 minutes bring:",
         table(
-            ["new machine", "known before", *_heads()],
+            ["new machine", "known before", *gain_heads(_GOAL_WAY)],
             [
-                [machine(to), _BEFORE[before], *_gain(ways)]
+                [machine(to), _BEFORE[before], *gain_cells(ways, _GOAL_WAY)]
                 for to, row in found.items()
                 for before, ways in row["ways"].items()
                 if "zero-shot" in ways
@@ -69,26 +63,6 @@ def parts() -> list[str]:
         *(part for to, row in found.items() for part in _to(to, row)),
         *measured("transfer"),
     ]
-
-
-def _heads() -> list[str]:
-    names = ("top-1, nothing", "15 min", "everything", "of the gain")
-    return [*names, "pairs, nothing", *names[1:]]
-
-
-def _gain(ways: Row) -> list[str]:
-    cells = []
-    for figure in ("top1", "pairwise_accuracy"):
-        nothing, everything = ways["zero-shot"][figure], ways["everything"][figure]
-        few = ways[_GOAL_WAY][figure] if _GOAL_WAY in ways else None
-        cells += [_cell(nothing), _cell(few), _cell(everything)]
-        gained = few is not None and everything > nothing
-        cells.append(percent((few - nothing) / (everything - nothing)) if gained else "")
-    return cells
-
-
-def _cell(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
 
 
 def _to(to: str, row: Row) -> list[str]:
@@ -100,18 +74,7 @@ def _to(to: str, row: Row) -> list[str]:
         f"{row['programs']:,} programs of {row['tasks']} tasks, {row['records_a_second']:.1f} "
         f"records a second. The other machines: {others}{vendors}. An empty cell: the minutes "
         "bring all there is, or there is no model.",
-        table(
-            ["known before", "figure", *(words for words in _WAYS.values())],
-            [
-                [
-                    _BEFORE[before],
-                    name,
-                    *(_cell(ways[way][figure] if way in ways else None) for way in _WAYS),
-                ]
-                for before, ways in row["ways"].items()
-                for figure, name in _FIGURES.items()
-            ],
-        ),
+        knowledge_table(row["ways"], _BEFORE, _FEW),
     ]
 
 
@@ -121,7 +84,7 @@ def _drawn(to: str) -> Figure:
     kinds = [before for before in _BEFORE if before in ways]
     rows = {
         words: [_mark(ways[before].get(way)) for before in kinds]
-        for way, words in _WAYS.items()
+        for way, words in columns(_FEW).items()
         if any(way in ways[before] for before in kinds)
     }
     known = [f"known before: {_BEFORE[before]}" for before in kinds]
