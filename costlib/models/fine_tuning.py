@@ -1,22 +1,24 @@
-"""A fitted model taught what was measured elsewhere: its leaves moved, or trees added.
+"""A fitted model taught what was measured elsewhere: its leaves moved, a second opinion beside it.
 
-All leave the model what it is, a model of trees of the same kind and in the same files, which
+Both leave the model what it is, a model of trees of the same kind and in the same files, which
 costs a search no more than before or little more. It goes on with the columns that it was trained
 with.
 
 - Leaves moved: what the model leaves unexplained is brought down to what each of its leaves is
   worth (:mod:`costlib.models.residual`), so few programs go far. What holds in one task alone is
   left out.
-- Trees added: boosting goes on from the model's scores. It takes more programs, and learns what
-  no leaf of the model tells apart.
 - A second opinion: trees that know nothing but the programs are grown beside the model, and scores
   add up. Both err, and not alike, so the sum ranks better than either.
+
+Boosting that goes on from the model's scores needs more programs than either to gain as much, and
+ranks worse than the model where there are few.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from itertools import product, starmap
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,18 +30,28 @@ from costlib.models.gbdt import GbdtModel
 from costlib.models.residual import shared_worth, worth_of
 from costlib.models.trees import added_up, grow
 
-_SHARES = (0.5, 1.0, 2.0)
+_SHARES = (0.5, 1.0)
 """How far leaves may be moved, as multiples of what they are found to be worth."""
-
-_TREES = (10, 30, 100, 300)
-"""How many trees may be added."""
-
 
 _SECOND = 400
 """How many trees a second opinion has at most; no more than the model has."""
 
-_OPINIONS = (0.25, 0.5, 1.0, 2.0)
-"""How much a second opinion counts beside the model, both of the same spread."""
+_OPINIONS = (0.0, 0.5, 1.0, 2.0)
+"""How much a second opinion may count beside the model, both of the same spread."""
+
+
+class _Way(NamedTuple):
+    """How far leaves are moved, and how much a second opinion counts."""
+
+    share: float
+    opinion: float
+
+    def __str__(self) -> str:
+        moved = f"leaves moved by {self.share:g}"
+        return f"{moved}, a second opinion by {self.opinion:g}" if self.opinion else moved
+
+
+_WAYS = {str(way): way for way in starmap(_Way, product(_SHARES, _OPINIONS))}
 
 
 class FineTuning:
@@ -80,29 +92,21 @@ class FineTuning:
         """
         if self._model is None:
             return {}
-        scores, leaves = self._model.predict(batch), self._model.leaves(batch)
-        moved = worth_of(self._worth, leaves)
-        by_way = {_moved(share): scores + share * moved for share in _SHARES}
-        pooled, known = self._model.seen(batch).pooled(), self._model.num_trees
-        for count in _TREES:
-            found = self._grown.predict(pooled, num_iteration=known + count)
-            by_way[_added(count)] = np.asarray(found)
-        second = self._spread * np.asarray(self._second.predict(pooled))
-        return by_way | {_opinion(weight): scores + weight * second for weight in _OPINIONS}
+        scores = self._model.predict(batch)
+        moved = worth_of(self._worth, self._model.leaves(batch))
+        second = self._spread * np.asarray(self._second.predict(self._model.seen(batch).pooled()))
+        return {
+            name: scores + way.share * moved + way.opinion * second for name, way in _WAYS.items()
+        }
 
     def model(self, way: str) -> CostModel:
         """Return the model that comes of one of the ways."""
         assert self._model is not None, "there is no way"
-        for share in _SHARES:
-            if way == _moved(share):
-                return _of(self._model, self._with_leaves_moved(self._model, share))
-        for weight in _OPINIONS:
-            if way == _opinion(weight):
-                opinions = (self._model.booster, 1.0), (self._second, weight * self._spread)
-                return _of(self._model, added_up(*opinions))
-        count = next(count for count in _TREES if way == _added(count))
-        text = self._grown.model_to_string(num_iteration=self._model.num_trees + count)
-        return _of(self._model, lgb.Booster(model_str=text))
+        share, opinion = _WAYS[way]
+        booster = self._with_leaves_moved(self._model, share)
+        if opinion:
+            booster = added_up((booster, 1.0), (self._second, opinion * self._spread))
+        return _of(self._model, booster)
 
     @cached_property
     def _worth(self) -> Floats:
@@ -113,16 +117,14 @@ class FineTuning:
         return shared_worth(self._model.predict(batch), 1 / labels, leaves, groups)
 
     @cached_property
-    def _grown(self) -> lgb.Booster:
-        """The model's trees, and more of them."""
-        assert self._model is not None
-        return self._boosted("more of them", _TREES[-1], init_model=self._model.booster)
-
-    @cached_property
     def _second(self) -> lgb.Booster:
         """Trees that know nothing of the model."""
         assert self._model is not None
-        return self._boosted("a second opinion", min(_SECOND, self._model.num_trees))
+        columns, relevance, sizes = self._model.ranking_data(*self._learnt)
+        parameters = self._model.parameters(self._seed) | {"force_row_wise": True}
+        data = lgb.Dataset(columns, relevance, group=sizes)
+        rounds = min(_SECOND, self._model.num_trees)
+        return grow(f"{self._model.kind}, a second opinion", parameters, data, rounds)
 
     @cached_property
     def _spread(self) -> float:
@@ -133,13 +135,6 @@ class FineTuning:
         ours, theirs = (np.std(one.predict(pooled)) for one in (self._model.booster, self._second))
         return float(ours / theirs) if theirs > 0 else 0.0
 
-    def _boosted(self, what: str, rounds: int, **more: Any) -> lgb.Booster:
-        assert self._model is not None
-        columns, relevance, sizes = self._model.ranking_data(*self._learnt)
-        parameters = self._model.parameters(self._seed) | {"force_row_wise": True}
-        data = lgb.Dataset(columns, relevance, group=sizes)
-        return grow(f"{self._model.kind}, {what}", parameters, data, rounds, **more)
-
     def _with_leaves_moved(self, model: GbdtModel, share: float) -> lgb.Booster:
         booster = lgb.Booster(model_str=model.booster.model_to_string())
         for place in zip(*np.nonzero(self._worth), strict=True):
@@ -147,18 +142,6 @@ class FineTuning:
             moved = booster.get_leaf_output(tree, leaf) + share * float(self._worth[place])
             booster.set_leaf_output(tree, leaf, moved)
         return booster
-
-
-def _moved(share: float) -> str:
-    return f"leaves moved by {share:g}"
-
-
-def _added(count: int) -> str:
-    return f"{count} trees added"
-
-
-def _opinion(weight: float) -> str:
-    return f"a second opinion by {weight:g}"
 
 
 def _of(model: GbdtModel, booster: lgb.Booster) -> GbdtModel:

@@ -30,7 +30,6 @@ from costlib.hub.evaluate import evaluate
 from costlib.hub.fine_tuning import fine_tuning_of
 from costlib.hub.manifest import MANIFEST
 from costlib.hub.remote import publish
-from costlib.models import fine_tuning
 from costlib.testing.simulated import SimulatedDevice, analytic
 from costlib.workloads import Task, extract_tasks
 from tools.maintenance.held_out_likeness import held_out_likeness as found_in_the_zoo
@@ -64,7 +63,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(lessons, "invented_tasks", drawn)
     monkeypatch.setattr(lessons, "PROGRAMS", PROGRAMS)
-    monkeypatch.setattr(fine_tuning, "_TREES", (10,))
 
 
 @pytest.fixture
