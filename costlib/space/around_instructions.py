@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from costlib.space.tensorised import INTRINSIC
-from costlib.tvm_compat import nodes, tirx
+from costlib.tvm_compat import nodes, tirx, tvm
 from costlib.tvm_compat.intrinsics import ARM_NEON, ARM_SDOT, ARM_USDOT, AVX512, BF16, VNNI
 
 _MAKES_BLOCKS = "Blockize"
@@ -83,14 +83,29 @@ def _sums_at_once(schedule: Any, realize: Any) -> int:
     return 1
 
 
-def instructions_wanted(schedule: Any) -> int:
-    """Count the blocks that are to become instructions, before ``RewriteTensorize``."""
-    return sum(1 for _ in _instructions(schedule.mod["main"].body))
+def make_instructions(schedule: Any) -> bool:
+    """Make the blocks that are to become instructions so, and tell whether all fit.
 
+    ``RewriteTensorize`` does the same, but warns on stderr of one that does not fit, and goes on
+    with loops.
 
-def instructions_made(schedule: Any) -> int:
-    """Count those that have; TVM warns of the others, and goes on with loops."""
-    return sum(str(step.kind.name) == "Tensorize" for step in schedule.trace.insts)
+    Parameters
+    ----------
+    schedule
+        One to which ``RewriteTensorize`` is yet to be applied.
+    """
+    wanted = [
+        (str(realize.block.name_hint), str(realize.block.annotations[INTRINSIC]))
+        for realize in _instructions(schedule.mod["main"].body)
+    ]
+    for name, intrinsic in wanted:
+        block = schedule.get_sblock(name, func_name="main")
+        schedule.unannotate(block, INTRINSIC)
+        try:
+            schedule.tensorize(block, intrinsic)
+        except tvm.s_tir.ScheduleError:
+            return False
+    return True
 
 
 def let_what_follows_be_vectors(schedule: Any) -> None:

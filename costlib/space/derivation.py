@@ -18,10 +18,9 @@ from typing import Any
 from costlib.errors import quoted
 from costlib.space.around_instructions import (
     has_sums_in_memory,
-    instructions_made,
-    instructions_wanted,
     keep_instructions_whole,
     let_what_follows_be_vectors,
+    make_instructions,
     unroll_no_more_than_helps,
 )
 from costlib.space.kernels import why_not_launched
@@ -132,12 +131,11 @@ def refusal(context: Any, schedule: Any) -> str | None:
                 let_what_follows_be_vectors(schedule)
             if name == "RewriteReductionBlock":
                 start_where_computed(schedule)
-            wanted = instructions_wanted(schedule) if name == "RewriteTensorize" else 0
+            if name == "RewriteTensorize" and not make_instructions(schedule):
+                return "an instruction does not fit it"
             if not postprocessor.apply(schedule):
                 problem = _launch_problem(context, schedule) if name == "VerifyGPUCode" else None
                 return problem or f"{name} refuses it"
-            if instructions_made(schedule) < wanted:
-                return "an instruction does not fit it"
             if name == "RewriteParallelVectorizeUnroll":
                 unroll_no_more_than_helps(schedule)
         return _launch_problem(context, schedule)

@@ -32,7 +32,7 @@ BF16 = "dot_16x2_bf16"
 _BF16_FUNCTION = """
 declare <16 x float> @llvm.x86.avx512bf16.dpbf16ps.512(<16 x float>, <32 x bfloat>, <32 x bfloat>)
 define linkonce_odr hidden <16 x float>
-@costlib_dot_bf16(<16 x float> %c, <16 x i32> %a, <16 x i32> %b) alwaysinline nounwind {
+@costlib_dot_bf16(<16 x float> %c, <16 x i32> %a, <16 x i32> %b, ptr, ptr) alwaysinline nounwind {
   %x = bitcast <16 x i32> %a to <32 x bfloat>
   %y = bitcast <16 x i32> %b to <32 x bfloat>
   %r = call <16 x float> @llvm.x86.avx512bf16.dpbf16ps.512(
@@ -40,7 +40,9 @@ define linkonce_odr hidden <16 x float>
   ret <16 x float> %r
 }
 """
-"""LLVM's intrinsic takes bfloat16, which TVM turns into float32 before LLVM sees it."""
+"""LLVM's intrinsic takes bfloat16, which TVM turns into float32 before LLVM sees it. Buffers of a
+program's own, such as padded images, stay bfloat16 only if their address is passed to a function:
+hence two pointers that nothing reads."""
 
 
 @T.prim_func(s_tir=True)
@@ -119,6 +121,8 @@ def _bf16(
                 C.vload([0], dtype="float32x16"),
                 T.broadcast(T.reinterpret(A.vload([0], "bfloat16x2"), dtype="int32"), 16),
                 T.reinterpret(B.vload([0, 0], dtype="bfloat16x32"), dtype="int32x16"),
+                A.data,
+                B.data,
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any
 
@@ -11,8 +12,11 @@ import pytest
 
 from costlib.errors import TargetError
 from costlib.hardware import Hardware, make_target
+from costlib.measure.jobs import allocate
 from costlib.space.design_space import DesignSpace
 from costlib.tvm_compat import te, tiles, tirx, tvm
+from costlib.tvm_compat.api import argument_shapes
+from costlib.workloads import extract_tasks
 from costlib.workloads.packed_products import packed
 from costlib.workloads.task import Task
 
@@ -107,6 +111,30 @@ def test_the_instruction_is_in_the_binary_and_right(name: str) -> None:
             np.testing.assert_allclose(out.numpy(), expected, rtol=1e-4, atol=1e-4)
         found += library.inspect_source("asm").count(name)
     assert found > 0
+
+
+def test_what_a_program_pads_itself_stays_bfloat16() -> None:
+    """TVM makes float32 of a program's own buffers, and LLVM then refused the instruction."""
+    try:
+        hardware = Hardware.local(mcpu="x86-64-v4", mattr=["+avx512bf16"])
+    except TargetError as error:
+        pytest.skip(str(error))
+    tasks = extract_tasks("conv2d 1 32 6 6 32 3 pad=1+bf16", hardware)
+    (task,) = (task for task in tasks if "packed" in task.name)
+    drawn = (schedule for _, schedule in DesignSpace(task).sample(0) if schedule is not None)
+    outputs, found = [], 0
+    for mod in (task.mod, *(schedule.mod for schedule in itertools.islice(drawn, TRIES))):
+        library = tvm.build(mod, target=task.tvm_target())
+        given = allocate(argument_shapes(task.mod), tvm.cpu())
+        for argument in given[:-1]:
+            rng = np.random.default_rng(0)
+            argument.copyfrom(rng.standard_normal(argument.shape).astype(argument.numpy().dtype))
+        library["main"](*given)
+        outputs.append(given[-1].numpy().astype("float32"))
+        found += library.inspect_source("asm").count("vdpbf16ps")
+    assert found > 0
+    for output in outputs[1:]:
+        np.testing.assert_allclose(output, outputs[0], rtol=1e-2, atol=1e-3)
 
 
 def test_the_loop_around_an_instruction_is_not_vectorised() -> None:
