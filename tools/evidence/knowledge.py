@@ -14,6 +14,9 @@ Ways = Mapping[str, Mapping[str, Mapping[str, Any]]]
 _FIGURES = {"top1": "top-1", "top5": "top-5", "pairwise_accuracy": "pairs"}
 _NOTHING, _EVERYTHING = "zero-shot", "everything"
 
+LEAST_GAIN = 0.01
+"""Of everything over nothing; of a smaller one a share means nothing."""
+
 
 def columns(few: Sequence[str]) -> dict[str, str]:
     """Return what was taught, in words: nothing, so much, everything."""
@@ -50,13 +53,13 @@ def gain_heads(way: str) -> list[str]:
 
 
 def gain_cells(found: Mapping[str, Mapping[str, Any]], way: str) -> list[str]:
-    """Return what one way brings of everything's gain over nothing."""
+    """Return what one way brings of everything's gain over nothing, if that is not tiny."""
     cells = []
     for figure in ("top1", "pairwise_accuracy"):
         nothing, everything = found[_NOTHING][figure], found[_EVERYTHING][figure]
         few = found[way][figure] if way in found else None
         cells += [cell(nothing), cell(few), cell(everything)]
-        gained = few is not None and everything > nothing
+        gained = few is not None and everything - nothing >= LEAST_GAIN
         cells.append(percent((few - nothing) / (everything - nothing)) if gained else "")
     return cells
 
