@@ -50,8 +50,8 @@ def parts() -> list[str]:
         "programs a task, so figures compare within a machine, not between them. Each task counts "
         f"alike. The models have {model['num_trees']} trees, fewer than the shipped ones, and "
         f"one seed; {result['folds']} folds, nearly equal tasks in the same one.",
-        "Of what everything gains in top-1 and in pairs over nothing, 15 minutes bring (of less than "
-        f"{LEAST_GAIN} no share is given):",
+        "Of what everything gains in top-1 and in pairs over nothing, 15 minutes bring (of less "
+        f"than {LEAST_GAIN} no share is given):",
         table(
             ["new machine", "known before", *gain_heads(_GOAL_WAY)],
             [
