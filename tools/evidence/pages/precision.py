@@ -124,10 +124,6 @@ def _problems(rows: Sequence[InPrecision]) -> list[str]:
 def _ranking(result: Mapping[str, Any]) -> list[str]:
     """What models that know float32 rank like in fewer bits."""
     wide, model = result["float32"], result["model"]
-    sizes = [
-        f"{row['programs']:,} programs of {row['tasks']} tasks with {kind}"
-        for kind, row in result["to"].items()
-    ]
     few = result["few"]
     of_each = [row["ways"]["scratch"] for row in result["to"].values()]
     most = [way for way in few if all(way in ways for ways in of_each)][-1]
@@ -136,9 +132,9 @@ def _ranking(result: Mapping[str, Any]) -> list[str]:
         f"A cost model that knows {wide['programs']:,} float32 programs of {wide['tasks']} tasks, "
         "or those and the other precisions, ranks programs in fewer bits: as it is (it was taught "
         "*nothing* of them), fine-tuned on some whole tasks, or trained anew with everything. "
-        f"There are {in_words(sizes)}. Cross-validation over the tasks; each counts alike. *Top-k* "
-        "is the share of a task's best throughput that the best of the first k of the ranking "
-        "reaches, *pairs* the share of program pairs in order. The models have "
+        "Cross-validation over the tasks; each counts alike. *Top-k* is the share of a task's best "
+        "throughput that the best of the first k of the ranking reaches, *pairs* the share of "
+        "program pairs in order. The models have "
         f"{model['num_trees']} trees, fewer than the shipped ones. Of what everything gains over "
         f"nothing, {most} bring (of less than {LEAST_GAIN} no share is given):",
         origin("precision_ranking"),
@@ -156,6 +152,8 @@ def _ranking(result: Mapping[str, Any]) -> list[str]:
             for kind, row in result["to"].items()
             for part in (
                 f"### With {kind}",
+                f"{row['programs']:,} programs of {row['tasks']} tasks. An empty cell: so many are "
+                "all there is, or there is no model.",
                 origin("precision_ranking"),
                 knowledge_table(row["ways"], _BEFORE, few),
             )
