@@ -22,7 +22,7 @@ STEPS = (
         "costlib",
         None,
         f"dataset sample datasets/zoo --out {_SAMPLE} --programs-per-task 16 --tasks 20",
-        quick_minutes=0.2,
+        quick_minutes=0.1,
     ),
     Step(
         "sample_fewer_bits",
@@ -100,7 +100,7 @@ STEPS = (
         "--minutes 5",
         "--minutes 0.5",
         5,
-        0.6,
+        0.7,
         "coverage",
         Shown("coverage", "architectures", "coverage"),
     ),
