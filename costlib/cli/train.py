@@ -211,6 +211,8 @@ def _print_metrics(title: str, metrics: dict[str, Any], as_json: bool) -> None:
         print_table(f"{title} {part}".strip(), columns, rows)
     if "judged_on" in metrics:
         typer.echo(f"judged on {metrics['judged_on']}")
+    if left := metrics.get("not_judged"):
+        typer.echo(f"not judged, as some of their tasks were not measured: {', '.join(left)}")
 
 
 def _interval(figures: dict[str, Any], name: str) -> str:

@@ -94,19 +94,29 @@ def _with_interval(metrics: dict[str, Any], name: str) -> str:
 
 def _figures(metrics: dict[str, Any]) -> str:
     """The metrics as tables: what holds for all, and a column for each network."""
-    scalars = {name: value for name, value in metrics.items() if not isinstance(value, dict)}
-    text = _table(["metric", "value"], [[name, value] for name, value in scalars.items()])
+    text = _column(metrics)
     networks = metrics.get("networks", {})
     if networks:
         columns = {**networks, "pooled": metrics["pooled"]}
         names = list(metrics["pooled"])
         rows = [[name, *(one[name] for one in columns.values())] for name in names]
         text += "\n" + _table(["metric", *columns], rows)
+    if left := metrics.get("not_judged"):
+        text += f"\nNot judged, as some of their tasks were not measured: {', '.join(left)}.\n"
     for part, title in (("draft", "The model of schedules"), ("directions", "Mutation directions")):
         if part in metrics:
-            rows = [[k, v] for k, v in metrics[part].items() if not isinstance(v, dict)]
-            text += f"\n{title}:\n\n" + _table(["metric", "value"], rows)
+            text += f"\n{title}:\n\n{_column(metrics[part])}"
     return text
+
+
+def _column(metrics: dict[str, Any]) -> str:
+    """Those metrics that hold for all."""
+    rows = [
+        [name, value]
+        for name, value in metrics.items()
+        if not isinstance(value, dict) and name != "not_judged"
+    ]
+    return _table(["metric", "value"], rows)
 
 
 def _table(columns: list[str], rows: list[list[Any]]) -> str:

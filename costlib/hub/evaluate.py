@@ -17,7 +17,7 @@ from costlib.training.metrics import Metrics, evaluate_scores
 from costlib.training.protocol import (
     ProtocolMetrics,
     evaluate_protocol,
-    most_measured_hardware,
+    measured_networks,
     network_weights,
 )
 
@@ -68,8 +68,8 @@ def examine(
     bundle
         The bundle.
     dataset
-        The dataset. If it has held-out networks the model is judged on them, network by
-        network; otherwise on the tasks that the bundle was not trained on.
+        The dataset. If it has held-out networks that were measured the model is judged on them,
+        network by network; otherwise on the tasks that the bundle was not trained on.
     hardware_id
         The hardware to judge held-out networks on; the most measured one if not given.
     everything
@@ -83,24 +83,18 @@ def examine(
         The dataset knows no such hardware, or has no held-out networks to judge on it.
     """
     check_complete(dataset)
-    held_out = None if everything else dataset.held_out()
-    if hardware_id is not None:
-        known = _ids(held_out or dataset, "hardware")
-        if hardware_id not in known:
-            raise UnknownNameError("hardware of this dataset", hardware_id, known)
-        if held_out is None:
-            raise InputError("a hardware is chosen for held-out networks; this judges on all of it")
+    apart = _held_out(dataset, hardware_id, everything)
     if everything:
         return _examined(bundle, dataset, None)
     trained = set(bundle.manifest.trained_on.trained)
-    if held_out is not None:
+    if apart is not None:
+        held_out, chosen = apart
         seen = trained & _ids(held_out, "workload_id")
         if seen:
             raise DatasetError(
                 f"'{bundle.name}' was trained on {len(seen)} of the held-out tasks of "
                 f"{dataset.path}; train it again without them"
             )
-        chosen = hardware_id or most_measured_hardware(held_out)
         data = assemble(held_out, hardware=[chosen], view=bundle.model.view)
         scores = bundle.model.predict(data.batch)
         metrics = evaluate_protocol(data, scores, network_weights(held_out))
@@ -112,6 +106,24 @@ def examine(
             "use another dataset, or --all to judge it on what it has seen"
         )
     return _examined(bundle, dataset, unseen)
+
+
+def _held_out(
+    dataset: Dataset, hardware_id: str | None, everything: bool
+) -> tuple[Dataset, str] | None:
+    """Return the networks to judge on, and the hardware; ``None``: tasks of the dataset proper."""
+    if hardware_id is None:
+        return None if everything else measured_networks(dataset)
+    held_out = None if everything else dataset.held_out()
+    known = _ids(held_out or dataset, "hardware")
+    if hardware_id not in known:
+        raise UnknownNameError("hardware of this dataset", hardware_id, known)
+    if held_out is None:
+        raise InputError("a hardware is chosen for held-out networks; this judges on all of it")
+    found = measured_networks(dataset, [hardware_id])
+    if found is None:
+        raise InputError(f"{dataset.path} has no held-out network that ran on {hardware_id}")
+    return found
 
 
 def _examined(bundle: Bundle, dataset: Dataset, only: Chosen) -> Evaluation:
@@ -153,12 +165,12 @@ def judged_on(
     bundle: Bundle, dataset: Dataset, *, hardware_id: str | None = None, everything: bool = False
 ) -> Judged:
     """Say what :func:`evaluate`, called with the same arguments, judges a bundle on."""
-    held_out = None if everything else dataset.held_out()
-    rows = (held_out or dataset).scan().select("workload_id", "hardware").unique().collect()
+    apart = _held_out(dataset, hardware_id, everything)
+    judged, chosen = (dataset, None) if apart is None else apart
+    rows = judged.scan().select("workload_id", "hardware").unique().collect()
     trained = set(bundle.manifest.trained_on.trained)
-    if held_out is not None:
-        wanted = hardware_id or most_measured_hardware(held_out)
-        rows = rows.filter(pl.col("hardware") == wanted)
+    if chosen is not None:
+        rows = rows.filter(pl.col("hardware") == chosen)
     elif not everything:
         rows = rows.filter(~pl.col("workload_id").is_in(trained))
     found = set(rows["hardware"])

@@ -20,7 +20,7 @@ from costlib.training.metrics import Calibration, Metrics, calibrate_pairs, eval
 from costlib.training.protocol import (
     ProtocolMetrics,
     evaluate_protocol,
-    most_measured_hardware,
+    measured_networks,
     network_weights,
 )
 from costlib.training.ranks import fit_in_ranks
@@ -79,8 +79,8 @@ def fit_model(
         are judged on the one of them that they were measured on most.
     held_out_share
         Share of the tasks to judge on; near duplicates of them are not trained on either. If
-        not given, all tasks are trained on where the dataset has held-out networks, and 0.8 of
-        them where it has none.
+        not given, all tasks are trained on where a held-out network was measured, and 0.8 of them
+        where none was.
     seed
         Decides the split and the fit.
     cluster
@@ -105,16 +105,16 @@ def fit_model(
             f"{dataset.path} has measurements of {len(ids)} task(s); a model needs at least two, "
             "one to learn from and one to be judged on"
         )
-    held_out = dataset.held_out()
     fit = partial(_fit, kind, dataset, hardware, seed, cluster, on_progress)
     evaluate: Callable[[Any], Metrics | ProtocolMetrics]
-    if held_out_share is None and held_out is not None:
-        model, programs, trained = fit(only=None)
-        judged_on = most_measured_hardware(held_out, hardware)
-        unseen = assemble(held_out, hardware=[judged_on], view=model.view)
+    apart = measured_networks(dataset, hardware) if held_out_share is None else None
+    if apart is not None:
+        held_out, judged_on = apart
+        unseen = assemble(held_out, hardware=[judged_on], view=model_class(kind).view)
         weights = network_weights(held_out)
         evaluate = partial(evaluate_protocol, unseen, weights=weights)
-        judged, removed = {workload for calls in weights.values() for workload in calls}, 0
+        judged, removed = {workload_id for workload_id, _ in unseen.tasks}, 0
+        model, programs, trained = fit(only=None)
     else:
         split = split_by_task(dataset, held_out_share or _HELD_OUT_SHARE, seed)
         model, programs, trained = fit(only=split.train.workload_ids)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from costlib.arrays import Floats, Integers
 from costlib.data.dataset import Dataset
@@ -74,11 +75,14 @@ class ProtocolMetrics(NetworkMetrics):
         The figures of all networks' tasks together (TLP).
     networks
         The figures of each network.
+    not_judged
+        Networks of which some task has no measured program.
     """
 
     hardware: str
     pooled: NetworkMetrics
     networks: dict[str, NetworkMetrics]
+    not_judged: tuple[str, ...]
 
 
 class _Judged:
@@ -121,7 +125,7 @@ def network_weights(dataset: Dataset) -> dict[str, dict[str, int]]:
 def evaluate_protocol(
     data: TrainingData, scores: Floats, weights: Mapping[str, Mapping[str, int]]
 ) -> ProtocolMetrics:
-    """Judge scores network by network.
+    """Judge scores network by network, on those networks whose tasks all have programs.
 
     Parameters
     ----------
@@ -135,7 +139,7 @@ def evaluate_protocol(
     Raises
     ------
     DatasetError
-        A task of a network has no measured program.
+        There is no such network.
     """
     numbers = {workload_id: number for number, (workload_id, _) in enumerate(data.tasks)}
     if len(numbers) < len(data.tasks):
@@ -143,20 +147,17 @@ def evaluate_protocol(
             "the protocol judges one hardware at a time, measured in one way; choose one"
         )
     judged = _Judged(data, np.asarray(scores, "float64"))
+    whole = {name: calls for name, calls in weights.items() if calls.keys() <= numbers.keys()}
+    if not whole:
+        raise DatasetError(
+            "there is no network all of whose tasks have measured programs; collect a plan with one"
+        )
     networks, parts = {}, []
-    for network, calls in weights.items():
-        missing = [workload_id for workload_id in calls if workload_id not in numbers]
-        if missing:
-            raise DatasetError(
-                f"{len(missing)} of {len(calls)} tasks of {network} have no measured program, "
-                f"the first is {missing[0]}; collect them"
-            )
+    for network, calls in whole.items():
         tasks = np.array([numbers[workload_id] for workload_id in calls])
         share = np.array(list(calls.values()), "float64")
         networks[network] = judged.metrics(tasks, share)
         parts.append((tasks, share))
-    if not networks:
-        raise DatasetError("the dataset notes no networks; collect them with a plan")
     draws = [judged.draws(*part, seed=number) for number, part in enumerate(parts)]
     mean: dict[str, Any] = {
         f"top{k}_interval": interval_of(np.mean([each[f"top{k}"] for each in draws], 0)) for k in KS
@@ -168,19 +169,40 @@ def evaluate_protocol(
     }
     mean |= {"tasks": len(data.tasks), "programs": len(data.labels)}
     pooled = judged.metrics(*map(np.concatenate, zip(*parts, strict=True)))
-    return ProtocolMetrics(**mean, hardware=data.tasks[0][1], pooled=pooled, networks=networks)
+    return ProtocolMetrics(
+        **mean,
+        hardware=data.tasks[0][1],
+        pooled=pooled,
+        networks=networks,
+        not_judged=tuple(name for name in weights if name not in whole),
+    )
 
 
-def most_measured_hardware(dataset: Dataset, among: Chosen = None) -> str:
-    """Return that of the given hardware which most measurements of a dataset were made on.
+def measured_networks(dataset: Dataset, hardware: Chosen = None) -> tuple[Dataset, str] | None:
+    """Return a dataset's held-out networks, and the hardware to judge on.
+
+    It is that of the given hardware which has most measurements of them. ``None`` if it has none of
+    some task of each network.
+    """
+    held_out = dataset.held_out()
+    judged_on = None if held_out is None else most_frequent_hardware(held_out.scan(), hardware)
+    if held_out is None or judged_on is None:
+        return None
+    rows = held_out.scan().filter(pl.col("hardware") == judged_on)
+    measured = set(rows.select(pl.col("workload_id").unique()).collect()["workload_id"])
+    whole = any(calls.keys() <= measured for calls in network_weights(held_out).values())
+    return (held_out, judged_on) if whole else None
+
+
+def most_measured_hardware(dataset: Dataset) -> str:
+    """Return the hardware that most measurements of a dataset were made on.
 
     Raises
     ------
     DatasetError
-        The dataset has no measurements on them.
+        The dataset has no measurements.
     """
-    found = most_frequent_hardware(dataset.scan(), among)
+    found = most_frequent_hardware(dataset.scan(), None)
     if found is None:
-        on = "" if among is None else f" on {', '.join(among)}"
-        raise DatasetError(f"{dataset.path} has no measurements{on}")
+        raise DatasetError(f"{dataset.path} has no measurements")
     return found

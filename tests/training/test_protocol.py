@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,12 @@ from costlib.data.dataset import Dataset
 from costlib.errors import DatasetError
 from costlib.features.batch import concatenate
 from costlib.hub import Bundle
+from costlib.hub.evaluate import evaluate
 from costlib.training.batches import TrainingData, assemble
 from costlib.training.fit import fit_model
 from costlib.training.protocol import (
     evaluate_protocol,
+    measured_networks,
     most_measured_hardware,
     network_weights,
 )
@@ -57,15 +60,17 @@ def test_figures_by_hand() -> None:
     assert (one.tasks, one.programs, metrics.tasks, metrics.programs) == (2, 5, 3, 9)
 
 
-def test_a_task_without_data_is_an_error() -> None:
-    weights = {"one": {"a": 1, "never measured": 1}}
-    with pytest.raises(DatasetError, match=r"1 of 2 tasks of one .* never measured"):
+def test_a_network_with_a_task_that_was_not_measured_is_named() -> None:
+    weights = {**WEIGHTS, "three": {"a": 1, "never measured": 1}}
+    metrics = evaluate_protocol(data(), -data().latency_s, weights)
+    assert metrics.networks.keys() == WEIGHTS.keys()
+    assert metrics.not_judged == ("three",)
+
+
+@pytest.mark.parametrize("weights", [{}, {"one": {"a": 1, "never measured": 1}}])
+def test_no_network_was_measured(weights: dict[str, dict[str, int]]) -> None:
+    with pytest.raises(DatasetError, match="no network all of whose tasks"):
         evaluate_protocol(data(), -data().latency_s, weights)
-
-
-def test_no_networks() -> None:
-    with pytest.raises(DatasetError, match="no networks"):
-        evaluate_protocol(data(), -data().latency_s, {})
 
 
 def test_one_hardware_at_a_time() -> None:
@@ -89,10 +94,22 @@ def test_a_dataset_is_judged_network_by_network(measured_dataset: Dataset, bundl
 def test_training_uses_all_tasks_where_networks_are_held_out(
     measured_dataset: Dataset, tmp_path: Path
 ) -> None:
-    import shutil
-
     folder = shutil.copytree(measured_dataset.path, tmp_path / "ds")
     shutil.copytree(measured_dataset.path, folder / "heldout")  # Judged on what it was trained on.
     fitted = fit_model(Dataset.open(folder))
     assert len(fitted.trained) == len(fitted.held_out) == 3
     assert set(fitted.metrics.model_dump()) > {"networks", "pooled", "top10"}
+
+
+def test_held_out_networks_that_nobody_measured_are_not_judged_on(
+    measured_dataset: Dataset, bundle: Bundle, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(measured_dataset.path, tmp_path / "ds")
+    held_out = shutil.copytree(measured_dataset.path, folder / "heldout")
+    shutil.rmtree(held_out / "measurements")
+    dataset = Dataset.open(folder)
+    assert measured_networks(dataset) is None
+    fitted = fit_model(dataset)
+    assert fitted.held_out
+    assert not set(fitted.held_out) & set(fitted.trained)
+    assert evaluate(bundle, dataset).tasks == len(bundle.manifest.trained_on.held_out)
