@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import made_result
+from made_runs import made_profile, made_result
 
 from costlib.errors import UnsupportedModelError
 from costlib.hardware import Hardware
 from costlib.report.svg import save_drawing
 from costlib.tuning.comparison import EngineResult
+from costlib.tuning.profile import RunProfile
 from costlib.workloads import Network, load_network
 from costlib.workloads.zoo import list_networks
 from tools.benchmarks import engine_case
@@ -39,13 +40,19 @@ def test_a_row_of_a_run() -> None:
     )
     doubtful = ("untuned", "tuned", "OpenVINO")
     network = result.networks[0].model_copy(update={"engines": engines, "doubtful": doubtful})
-    found = BesideEngines.of_run("net", 8, 1, result.model_copy(update={"networks": (network,)}))
+    run = result.model_copy(update={"networks": (network,)})
+    found = BesideEngines.of_run("net", 8, 1, run, made_profile(run))
     assert found.case == ("net", 8, 1, result.hardware_id)
     assert (found.costlib_s, found.pytorch_s, found.openvino_s) == (1e-3, 1.5e-3, 2e-3)
     assert found.onnxruntime_s is None and found.problems == {"onnxruntime": "it fails"}
     assert found.doubtful == ("costlib", "openvino")
     assert found.agreement == {"costlib": 1e-6, "openvino": 1e-6}
     assert found.tune_s == 3.0
+    (profile,) = made_profile(run).networks
+    assert found.ratio_to_tasks == profile.network_s / profile.tasks_s
+    assert found.dispatch_share == profile.dispatch_s / profile.network_s
+    unknown = BesideEngines.of_run("net", 8, 1, run, RunProfile(networks=()))
+    assert unknown.ratio_to_tasks is None and unknown.dispatch_share is None
 
 
 def test_means_are_over_the_networks_that_an_engine_runs() -> None:
@@ -99,6 +106,7 @@ def test_a_case_goes_on_with_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert found.case[:3] == ("net", 1, 1)
         assert found.trials == trials
         assert found.costlib_s is not None and found.pytorch_s is not None
+        assert found.ratio_to_tasks is not None
     assert [folder.name for folder in tmp_path.iterdir()] == ["net-b1-t1"]
 
 
@@ -125,13 +133,15 @@ def test_a_page_of_few_networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     rows = [
         row(doubtful=("costlib",), agreement={"costlib": 1e-6}, tune_s=90.0),
         row("other", openvino_s=None, problems={"openvino": "it fails: no | such thing"}),
-        row("other", 8, 1),
+        row("other", 8, 1, network_s=1.2e-3, tasks_s=1e-3, dispatch_s=6e-6),
     ]
     content = {"versions": {"torch": "2.13.0", "openvino": "2026.4.1"}, **summarise_engines(rows)}
     monkeypatch.setattr(page, "read_result", lambda name: content)
     text = "\n".join(page.parts())
     assert "| OpenVINO | 2 | 0.50x | 0.50 | 2 |" in text
-    assert "| `net` | 16 | 90 | 1? | 2 |  |  |  | 0.5 | 1.0e-06 |" in text
+    assert "| `net` | 16 | 90 | 1? | 2 |  |  |  | 0.5 |  |  | 1.0e-06 |" in text
+    assert "| 1.20 | 0.5 % |" in text
+    assert "takes 1.20x what its kernels took when they were tuned; 0 of 1 are within 10 %" in text
     assert (
         "| `other`, batch 1, 2 threads, some-cpu | OpenVINO | it fails: no \\| such thing |" in text
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 from costlib.errors import DifferentNetworkError, UnsupportedModelError
 from costlib.hardware import find_hardware
 from costlib.tuning.config import TuneConfig
+from costlib.tuning.profile import read_profile
 from costlib.tuning.session import RUN
 from costlib.tuning.trials import TRIALS
 from costlib.tuning.tune import tune
@@ -43,7 +44,7 @@ def measured(name: str, batch: int, threads: int, per_task: int, runs: Path) -> 
             trials=0,
             problems={OURS: str(error)},
         )
-    return BesideEngines.of_run(name, batch, threads, result)
+    return BesideEngines.of_run(name, batch, threads, result, read_profile(folder))
 
 
 def network_named(name: str, batch: int) -> Network:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from costlib.tuning.profile import RunProfile
 from costlib.tuning.result import TuneResult
 from tools.evidence.means import geometric_mean
 
@@ -22,6 +23,10 @@ ENGINES = {
 
 AGAINST = ("torch.compile", "torch.compile-max-autotune", "onnxruntime", "openvino")
 """What :class:`costlib.TuneConfig` calls all but PyTorch, which is always there."""
+
+
+_NOTED = {"network_s", "tasks_s", "dispatch_s"}
+"""Of a network's profile."""
 
 
 class BesideEngines(BaseModel):
@@ -41,6 +46,9 @@ class BesideEngines(BaseModel):
         Largest difference from PyTorch's output, by engine.
     largest_output
         The largest element of that output.
+    network_s, tasks_s, dispatch_s
+        Of ``costlib profile``: seconds of a call, what its kernels took together when they were
+        tuned, and what passes between kernels. ``None`` where there is no profile.
     doubtful
         Those whose turns did not agree.
     problems
@@ -63,6 +71,9 @@ class BesideEngines(BaseModel):
     openvino_s: float | None = None
     agreement: dict[str, float] = {}
     largest_output: float | None = None
+    network_s: float | None = None
+    tasks_s: float | None = None
+    dispatch_s: float | None = None
     doubtful: tuple[str, ...] = ()
     problems: dict[str, str] = {}
 
@@ -87,10 +98,25 @@ class BesideEngines(BaseModel):
         found = (self.ratio(engine) for engine in ENGINES)
         return min((ratio for ratio in found if ratio is not None), default=None)
 
+    @property
+    def ratio_to_tasks(self) -> float | None:
+        """How many times as long as its tasks, together, the network takes."""
+        return self.network_s / self.tasks_s if self.network_s and self.tasks_s else None
+
+    @property
+    def dispatch_share(self) -> float | None:
+        """The share of the network's time in which no kernel runs."""
+        if self.network_s is None or self.dispatch_s is None:
+            return None
+        return self.dispatch_s / self.network_s
+
     @classmethod
-    def of_run(cls, name: str, batch: int, threads: int, result: TuneResult) -> BesideEngines:
+    def of_run(
+        cls, name: str, batch: int, threads: int, result: TuneResult, profile: RunProfile
+    ) -> BesideEngines:
         """Return what a run of one network came to."""
         (network,) = result.networks
+        noted = [one.model_dump(include=_NOTED) for one in profile.networks]
         keys = {title: key for key, title in ENGINES.items()} | {"tuned": OURS}
         others = {keys[found.title]: found for found in network.engines}
         errors = {key: found.max_abs_error for key, found in others.items()}
@@ -107,6 +133,7 @@ class BesideEngines(BaseModel):
             agreement={OURS: network.max_abs_error}
             | {key: error for key, error in errors.items() if error is not None},
             largest_output=network.max_abs_output,
+            **(noted[0] if noted else {}),
             doubtful=tuple(keys[what] for what in network.doubtful if what in keys),
             problems={
                 key: found.problem for key, found in others.items() if found.problem is not None

@@ -11,13 +11,14 @@ from matplotlib.figure import Figure
 
 from tools.evidence.beside_engines import ENGINES, OURS, BesideEngines, means
 from tools.evidence.files import read_result
-from tools.evidence.markdown import between, in_words, pictures, table, times
+from tools.evidence.markdown import between, in_words, percent, pictures, table, times
 from tools.evidence.marks import Mark, marks_figure
 from tools.evidence.means import geometric_mean
 from tools.evidence.origins import origin
 from tools.evidence.pages.page import Page, Pictures
 from tools.evidence.provenance import machine, measured
 
+_BESIDE_TASKS = 0.1
 _TICKS = (0.25, 0.5, 1, 2, 4, 8)
 _COMPARED = (
     "Networks of the zoo, and of `transformers` outside it, are tuned in all layouts with the "
@@ -37,7 +38,8 @@ def parts() -> list[str]:
         pictures(dict.fromkeys(_pictures(), "how much faster than other engines each network is")),
         f"{_COMPARED} Versions: {in_words(versions)}.",
         "## All networks and machines",
-        "How many times as fast the tuned networks are, and how many of them are slower.",
+        "How many times as fast the tuned networks are, and how many of them are slower. "
+        + _beside_tasks(rows),
         origin("engines"),
         table(
             ["against", "networks", "geometric mean", "range", "slower"],
@@ -54,6 +56,19 @@ def parts() -> list[str]:
         *_problems(rows),
         *measured("engines"),
     ]
+
+
+def _beside_tasks(rows: Sequence[BesideEngines]) -> str:
+    """Say how much a network takes beside its tasks; our goal is 10 %."""
+    found = [row.ratio_to_tasks for row in rows if row.ratio_to_tasks is not None]
+    if not found:
+        return ""
+    near = sum(ratio <= 1 + _BESIDE_TASKS for ratio in found)
+    return (
+        f"In the geometric mean a network takes {times(geometric_mean(found))} what its kernels "
+        f"took when they were tuned; {near} of {len(found)} are within "
+        f"{percent(_BESIDE_TASKS)}, as is our goal."
+    )
 
 
 def _rows() -> list[BesideEngines]:
@@ -104,16 +119,23 @@ def _networks(rows: Sequence[BesideEngines], setting: _Setting) -> list[str]:
     return [
         f"## {str(setting)[:1].upper()}{str(setting)[1:]}",
         f"Geometric means: {in_words(mean)}. Latencies are in milliseconds; a question mark: the "
-        "turns did not agree. *Difference* is the largest between our output and PyTorch's.",
+        "turns did not agree. *Of its tasks* is what the network takes by what its kernels took "
+        "together when they were tuned, and *dispatch* the share of time between kernels; both are "
+        "by `costlib profile`. *Difference* is the largest between our output and PyTorch's.",
         origin("engines", hardware=setting.hardware),
         table(
-            ["network", "trials", "seconds of tuning", "costlib", *ENGINES.values(), "difference"],
+            [
+                *("network", "trials", "seconds of tuning", "costlib", *ENGINES.values()),
+                *("of its tasks", "dispatch", "difference"),
+            ],
             [
                 [
                     f"`{row.name}`",
                     row.trials,
                     round(row.tune_s),
                     *(_latency(row, engine) for engine in (OURS, *ENGINES)),
+                    "" if row.ratio_to_tasks is None else f"{row.ratio_to_tasks:.2f}",
+                    "" if row.dispatch_share is None else percent(row.dispatch_share, 1),
                     f"{row.agreement[OURS]:.1e}" if OURS in row.agreement else "",
                 ]
                 for row in some
