@@ -2,6 +2,7 @@
 
     python -m tools.benchmarks.variants population=1024 survivors=3,epsilon=0.2 --tasks 12
     python -m tools.benchmarks.variants cold cold,draft=0     # without a bundle
+    python -m tools.benchmarks.variants bundle=adapted        # with another one than --bundle
 
 No network of the benchmarks is looked at, so that nothing is tuned for them. Each task is a race
 with every trial of all sides, which take turns (:mod:`tools.benchmarks.race`); it is kept in
@@ -19,6 +20,7 @@ from itertools import islice
 
 from costlib.generator.invented import invented_tasks
 from costlib.hardware import Hardware
+from costlib.hub import load_pretrained
 from costlib.hub.bundle import Bundle
 from costlib.search.config import SearchConfig
 from costlib.space.design_space import DesignSpace
@@ -72,9 +74,11 @@ def _versions(variants: Sequence[str], bundle: Bundle) -> dict[str, Version]:
 
 
 def version_of(text: str, bundle: Bundle) -> Version:
-    """Read ``[cold,]field=value,field=value``."""
+    """Read ``[cold,]field=value,field=value``; another bundle is a field, too."""
     parts = text.split(",")
     changes = dict(part.split("=", 1) for part in parts if part != COLD)
+    if (other := changes.pop("bundle", None)) is not None:
+        bundle = load_pretrained(other)
     return None if COLD in parts else bundle, changed(SearchConfig(), changes)
 
 
