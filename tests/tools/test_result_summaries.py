@@ -10,6 +10,7 @@ import pytest
 from tools.evidence.ablation_summary import summarise_ablation
 from tools.evidence.files import read_result
 from tools.evidence.generate_summary import summarise_generate
+from tools.evidence.memory_summary import summarise_memory
 from tools.evidence.races import Race, RacedTask, Side
 from tools.evidence.search_summary import summarise_search
 from tools.evidence.store import Store
@@ -108,6 +109,27 @@ def test_variants_without_a_bundle_are_compared_with_the_search_without_one() ->
     assert summary["cold"]["8"]["mean"] == 0.25
     assert summary["cold,niches=0"]["8"]["mean"] == 2.0
     assert summary["cold"]["8"]["error"] is None
+
+
+def test_a_memory_is_worth_the_trials_that_it_saves() -> None:
+    without = side(8.0, 4.0, 4.0, 3.0, 3.0, 2.0, 2.0, 2.0)
+    races = [
+        race(
+            "memory", 0, with_memory=side(4.0, 2.0, 2.0, 2.0, 2.0, 2.0, 1.0, 1.0), without=without
+        ),
+        race("memory", 1, with_memory=without, without=side(*[1.0] * 8)),
+    ]
+    (entry,) = summarise_memory(races)["networks"]
+    won, lost = entry["seeds"]
+    assert (won["reached"], won["trials_ratio"]) == (True, 0.25)
+    assert won["faster"] == {"0.125": 2.0, "0.25": 2.0, "0.5": 1.5, "1": 2.0}
+    assert (lost["reached"], lost["trials_ratio"]) == (False, 1.0)
+    assert entry["trials_ratio"] == 0.5
+    assert entry["faster"]["1"] == 1.0
+
+
+def test_a_memory_of_which_nothing_is_known() -> None:
+    assert summarise_memory([]) == {}
 
 
 def test_generated_programs_are_compared_with_stock_at_its_ends() -> None:

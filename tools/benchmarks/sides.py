@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
@@ -14,9 +14,11 @@ import numpy as np
 
 from costlib.hardware import Hardware
 from costlib.hub.bundle import Bundle
+from costlib.hub.priors import PriorBank
 from costlib.measure.measurer import Measurer
 from costlib.metaschedule import Builder, Runner
 from costlib.search.config import SearchConfig
+from costlib.search.strategy import Strategy
 from costlib.search.tasks.scheduler import TaskScheduler
 from costlib.tuning.run import Batch, TuningRun
 from costlib.tuning.trials import Trials
@@ -80,8 +82,11 @@ def ours(
     measurer: Measurer,
     bundle: Bundle | None,
     config: SearchConfig,
+    *,
+    memory: PriorBank | None = None,
+    keep: Callable[[Sequence[Strategy]], None] | None = None,
 ) -> Arm:
-    """costlib's search, in a folder that is thrown away."""
+    """costlib's search, in a folder that is thrown away; ``keep`` is told of its end."""
 
     def run(arm: Arm, turns: Turns) -> None:
         scheduler = TaskScheduler(
@@ -102,7 +107,7 @@ def ours(
             arm.begin(turns)
 
         with tempfile.TemporaryDirectory() as folder:
-            TuningRun(
+            tuning = TuningRun(
                 tasks,
                 scheduler,
                 measurer.hardware,
@@ -111,7 +116,11 @@ def ours(
                 bundle=bundle,
                 config=config,
                 seed=seed,
-            ).run(trials, on_batch=on_batch)
+                memory=memory,
+            )
+            tuning.run(trials, on_batch=on_batch)
+            if keep is not None:
+                keep(tuning.searches)
 
     settings = config.model_dump(mode="json", exclude_defaults=True)
     return Arm(name, run, settings if bundle else settings | {"bundle": "none"})

@@ -24,6 +24,8 @@ ABLATION_TRIALS = 8 if QUICK else 48
 """Of each version, at a single task."""
 DIFFUSION_TRIALS = 3 if QUICK else 16
 """Of each version, for each task of a whole network on the average."""
+MEMORY_TRIALS = 2 if QUICK else 16
+"""Of each side, for each task of a network that is tuned after others on the average."""
 
 EARLY_TRIALS = 4 if QUICK else 16
 """Of costlib, for each task: soon enough to be worth something."""

@@ -9,6 +9,7 @@ from tools.evidence.beside_torch import BesideTorch, summarise_torch
 from tools.evidence.directions_summary import summarise_directions
 from tools.evidence.families import Family
 from tools.evidence.generate_summary import summarise_generate
+from tools.evidence.memory_summary import summarise_memory
 from tools.evidence.peers_summary import summarise_peers
 from tools.evidence.races import Race
 from tools.evidence.search_summary import summarise_search
@@ -20,18 +21,20 @@ from tools.evidence.variants_summary import summarise_variants
 SEARCH = Store("search", Race)
 GENERATE = Store("generate", Race)
 VARIANTS = Store("variants", Race)
+MEMORY = Store("memory", Race)
 PEERS = Store("peers", Race)
 TORCH = Store("torch", BesideTorch)
 SIMULATED = Store("surrogate", SimulatedSearch)
 FAMILIES = Store("directions", Family)
 STORES: dict[str, Store[Any]] = {
     store.benchmark: store
-    for store in (SEARCH, GENERATE, VARIANTS, PEERS, TORCH, SIMULATED, FAMILIES)
+    for store in (SEARCH, GENERATE, VARIANTS, MEMORY, PEERS, TORCH, SIMULATED, FAMILIES)
 }
 SUMMARIES: dict[str, Callable[[], dict[str, Any]]] = {
     "search": lambda: summarise_search(SEARCH.load()),
     "generate": lambda: summarise_generate(GENERATE.load(), SEARCH.load()),
     "variants": lambda: summarise_variants(VARIANTS.load()),
+    "memory": lambda: summarise_memory(MEMORY.load()),
     "peers": lambda: summarise_peers(PEERS.load()),
     "torch": lambda: summarise_torch(TORCH.load()),
     "surrogate": lambda: summarise_simulated(SIMULATED.load(), SEARCH.load()),
