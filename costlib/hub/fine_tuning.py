@@ -125,8 +125,8 @@ def fine_tune(
     Returns
     -------
     Bundle
-        :func:`fine_tuning_of` says how it compares with the one it started from. It is never
-        worse: each model that did not get better is kept as it was.
+        :func:`fine_tuning_of` says how it compares with the one it started from. Each model that
+        did not get better is kept as it was.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """A model fine-tuned on new data and compared with what it was, on tasks kept apart.
 
 How it is taught is chosen by cross-validation over the tasks that it learns from; what it is
-judged on has no part in that. It never gets worse: unless the fine-tuned model is better on the
-tasks kept apart, the one that it started from is kept.
+judged on has no part in that. Unless the fine-tuned model is better on the tasks kept apart, the
+one that it started from is kept.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from costlib.frozen import FrozenStrict
 from costlib.models.base import CostModel
 from costlib.models.fine_tuning import FineTuning
 from costlib.training.batches import TrainingData
-from costlib.training.metrics import Metrics, evaluate_scores
+from costlib.training.metrics import JudgedTasks, Metrics, evaluate_scores, pairwise_accuracy
 
 FOLDS = 5
 """In how many parts tasks are judged in turn where they are few, and ways are compared."""
+
+_TOP = 1, 5
 
 PRETRAINED, FINE_TUNED = "pretrained", "fine-tuned"
 """Which of two models was kept."""
@@ -33,7 +35,7 @@ class Comparison(FrozenStrict):
     Attributes
     ----------
     kept
-        ``"fine-tuned"``, or ``"pretrained"`` if that is no worse.
+        ``"fine-tuned"``, or ``"pretrained"`` if the former is no better, see :func:`is_better`.
     way
         How it was fine-tuned, as cross-validation over the tasks to learn from has chosen it;
         ``None`` if no way gained anything there.
@@ -111,7 +113,7 @@ def fine_tune_model(
         )
         return FineTuned(model, comparison, judged, original)
     after = evaluate_scores(scores, judged.latency_s, judged.groups)
-    better = is_better(after, before)
+    better = is_better(scores, original, judged)
     comparison = Comparison(
         kept=FINE_TUNED if better else PRETRAINED,
         way=way,
@@ -150,10 +152,29 @@ def chosen_way(model: CostModel, data: TrainingData, folds: Integers, seed: int)
     return best if best is not None and quality[best] > _pairs_in_order(original, data) else None
 
 
-def is_better(one: Metrics, other: Metrics) -> bool:
-    """Whether the first is lower in neither top-1 nor top-5 and higher in one of them."""
-    figures, others = (one.top1, one.top5), (other.top1, other.top5)
-    return figures != others and all(a >= b for a, b in zip(figures, others, strict=True))
+def is_better(one: Floats, other: Floats, data: TrainingData) -> bool:
+    """Whether scores put more pairs in order than others and lose no top-1 or top-5 beyond chance.
+
+    Top-1 and top-5 of some dozens of tasks are up to chance, pairs are much less. A loss counts if
+    its mean over the tasks is more than two standard errors.
+
+    Parameters
+    ----------
+    one, other
+        float64 `n`.
+    data
+        The `n` programs that they are of.
+    """
+    ours, theirs = (JudgedTasks(scores, data.latency_s, data.groups) for scores in (one, other))
+    more = np.nanmean(ours.each(pairwise_accuracy)) > np.nanmean(theirs.each(pairwise_accuracy))
+    losses = (theirs.best / theirs.ranked(k) - ours.best / ours.ranked(k) for k in _TOP)
+    return bool(more) and not any(map(_is_certain, losses))
+
+
+def _is_certain(loss: Floats) -> bool:
+    """Whether the mean of a loss over tasks is more than two standard errors."""
+    error = loss.std(ddof=1) / np.sqrt(len(loss)) if len(loss) > 1 else 0.0
+    return bool(loss.mean() > 2 * error)
 
 
 def _out_of_fold(model: CostModel, data: TrainingData, folds: Integers, seed: int) -> Floats:
