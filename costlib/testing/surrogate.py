@@ -41,7 +41,7 @@ from costlib.schema import Status
 from costlib.space.design_space import DesignSpace
 from costlib.testing.landscape import Fit, Landscape
 from costlib.testing.noise import Noise
-from costlib.training.batches import assemble, chosen_hardware, concatenate
+from costlib.training.batches import Chosen, assemble, chosen_hardware, concatenate
 from costlib.workloads.task import Task
 
 
@@ -73,6 +73,7 @@ class Surrogate:
         hardware_id: str,
         workload_ids: Collection[str],
         seed: int = 0,
+        only: Chosen = None,
     ) -> Surrogate:
         """Fit one; this takes minutes, more where features of programs have to be computed.
 
@@ -86,6 +87,8 @@ class Surrogate:
             The tasks that it is to answer; those beside them teach it, too.
         seed
             Of the fit.
+        only
+            Ids of the workloads to learn from, some of each dataset; all by default.
 
         Raises
         ------
@@ -94,7 +97,8 @@ class Surrogate:
         DatasetError
             There are no measurements of one of the tasks on this hardware.
         """
-        data = concatenate([assemble(one, hardware=[hardware_id]) for one in datasets])
+        parts = [assemble(one, only=only, hardware=[hardware_id]) for one in datasets]
+        data = concatenate(parts)
         if missing := set(workload_ids) - {task for task, _ in data.tasks}:
             raise DatasetError(
                 f"{', '.join(str(one.path) for one in datasets)} hold no program of task "

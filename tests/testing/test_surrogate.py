@@ -126,6 +126,15 @@ def test_a_fit_to_tasks_without_data_is_refused(
         Surrogate.fitted([measured_dataset], hardware.hardware_id, [matmul.workload_id])
 
 
+def test_it_learns_from_the_chosen_workloads_alone(
+    measured_dataset: Dataset, hardware: Hardware, task: Task, matmul: Task
+) -> None:
+    where, asked = ([measured_dataset], hardware.hardware_id), [task.workload_id]
+    assert Surrogate.fitted(*where, asked, only=asked).fit.tasks == 1
+    with pytest.raises(DatasetError, match=f"no program of task {task.workload_id}"):
+        Surrogate.fitted(*where, asked, only=[matmul.workload_id])
+
+
 def test_a_hardware_without_data_is_refused(measured_dataset: Dataset, task: Task) -> None:
     with pytest.raises(UnknownNameError, match="unknown hardware"):
         Surrogate.fitted([measured_dataset], "a-toaster", [task.workload_id])

@@ -41,6 +41,7 @@ from costlib.testing.surrogate import Surrogate
 from costlib.tvm_compat.api import structural_key
 from costlib.workloads.task import Task
 from tools.benchmarks.neighbours import Change, changes
+from tools.benchmarks.surrogate import learnt_from
 from tools.benchmarks.variants import FLOPS
 from tools.evidence.families import NATIVE, SURROGATE, Child, Family
 from tools.evidence.files import ZOO
@@ -109,7 +110,8 @@ def _device(
     known = held_out is not None and hardware.hardware_id in held_out.hardware()
     taught = [zoo, held_out] if known and held_out is not None else [zoo]
     asked = {parent.program.workload_id for parent in parents}
-    surrogate = Surrogate.fitted(taught, hardware.hardware_id, asked, seed)
+    only = learnt_from(taught, asked)
+    surrogate = Surrogate.fitted(taught, hardware.hardware_id, asked, seed, only)
     print(surrogate.fit, flush=True)
     return nullcontext(surrogate.device(seed))
 

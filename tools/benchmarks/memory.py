@@ -36,7 +36,7 @@ from tools.evidence.protocol import MEMORY_TRIALS
 from tools.evidence.races import Race
 from tools.evidence.stores import MEMORY
 
-NETWORKS = ("electra_small", "vit_small", "mobilevit_small", "segformer_b0", "swin_tiny")
+NETWORKS = ("electra_small", "vit_small", "whisper_tiny_encoder", "albert_base", "gpt2")
 
 
 def main() -> None:

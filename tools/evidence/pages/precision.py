@@ -126,7 +126,7 @@ def _ranking(result: Mapping[str, Any]) -> list[str]:
     wide, model = result["float32"], result["model"]
     few = result["few"]
     of_each = [row["ways"]["scratch"] for row in result["to"].values()]
-    most = [way for way in few if all(way in ways for ways in of_each)][-1]
+    most = next((way for way in reversed(few) if all(way in ways for ways in of_each)), few[0])
     return [
         "## Ranking programs in fewer bits",
         f"A cost model that knows {wide['programs']:,} float32 programs of {wide['tasks']} tasks, "
