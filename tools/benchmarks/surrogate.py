@@ -25,7 +25,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice, product
 from pathlib import Path
@@ -136,12 +136,12 @@ def main() -> None:
         print(done.name, f"{done.curve_s[-1]:.3g}", f"{done.seconds:.1f} s", flush=True)
 
 
-def learnt_from(datasets: Sequence[Dataset], asked: Set[str]) -> set[str] | None:
+def learnt_from(datasets: Sequence[Dataset], asked: Collection[str]) -> set[str] | None:
     """Return the workloads that a surrogate learns from: all, or few for a quick run."""
     if not QUICK:
         return None
     ids = [one.scan("workloads").select("workload_id").collect()["workload_id"] for one in datasets]
-    return asked.union(*(each.sort().head(_QUICK_TASKS) for each in ids))
+    return set(asked).union(*(each.sort().head(_QUICK_TASKS) for each in ids))
 
 
 def keep_sketches() -> None:
