@@ -193,7 +193,8 @@ def test_a_run_of_a_range_in_fewer_bits_beside_engines(
         program, out=tmp_path, trials=2, hardware=hardware, dim=dims, bundle="none", config=config
     )
     (found,) = result.ranges
-    assert any(one.sizes != one.served_by for one in found.compared) == (least < 5)
+    if least < 5:  # There are more shapes than points.
+        assert any(one.sizes != one.served_by for one in found.compared)
     for one in found.compared:
         assert one.original == "the rounded network in float32"
         assert one.fault is None

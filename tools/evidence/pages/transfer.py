@@ -86,14 +86,14 @@ def _searched() -> list[str]:
     verdict = "met" if found[0] >= _GOAL_GAIN else "**missed**"
     return [
         "## Searching with an adapted bundle",
-        f"`costlib adapt --minutes 15` taught a bundle {machine(run.machine)}, which it did not "
-        "know. Searches with the adapted bundle race searches with the one it came from, at "
+        f"`costlib adapt --minutes 15` taught {machine(run.machine)} to a bundle that did not know "
+        "it. Searches with the adapted bundle race searches with the one it came from, at "
         f"{rows[_ADAPTED][counts[0]]['tasks']} invented tasks; so do searches with a bundle that "
         "was trained anew with everything that the dataset holds of the machine. The throughputs "
         "are relative to those of the bundle that did not know it, after so many trials, with the "
         f"standard error of the logarithm. After {counts[-1]} trials the adapted bundle gains "
-        f"{with_error(*found)}; our goal is {_GOAL_GAIN}: {verdict}. The last row is what is to be "
-        "gained at most.",
+        f"{with_error(*found)}; our goal is {_GOAL_GAIN}: {verdict}. The last row is what "
+        "measuring on would bring.",
         origin("variants", run.part),
         table(
             ["taught", *(f"{count} trial{'s' * (count != '1')}" for count in counts)],
