@@ -87,7 +87,7 @@ for the truth of all their children."""
 _LEFT_OUT = ("generator", "growing batches", "proposing ahead")
 """Parts that were raced but cost too much here, or that were not raced with a bundle."""
 
-_QUICK_TASKS = 20
+_QUICK_TASKS = 3
 """Of each dataset, for a surrogate to learn from beside what it is asked."""
 
 

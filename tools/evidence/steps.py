@@ -4,7 +4,7 @@ Minutes are estimates for two quiet cores of AMD Genoa with AVX-512, made of the
 committed results hold: active seconds of races, with a tenth for second looks and for starting;
 seconds of tuning, training, loading, measuring. What was only timed on another machine is scaled as
 the ablation is, which was raced on both. Steps without times (coverage, soak) last as long as their
-arguments say; those of the quick run were timed.
+arguments say; those of the quick run were timed, but for those on a surrogate.
 """
 
 from __future__ import annotations
