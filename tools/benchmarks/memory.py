@@ -25,6 +25,7 @@ from costlib.measure.measurer import Measurer
 from costlib.search.config import SearchConfig
 from costlib.search.strategy import Strategy
 from costlib.space.design_space import DesignSpace
+from costlib.tuning.budget import for_budget
 from costlib.tuning.memory import Memory
 from costlib.workloads import extract_tasks
 from tools.benchmarks.cases import Case
@@ -76,7 +77,9 @@ def _raced(
     bank = None if earlier is None else Memory(earlier, hardware.family).bank()
 
     def arms(measurer: Measurer, bundle: Bundle) -> Sequence[Arm]:
-        settings = len(tasks) * MEMORY_TRIALS, seed, measurer, bundle, SearchConfig()
+        trials = len(tasks) * MEMORY_TRIALS
+        config = for_budget(SearchConfig(), trials, len(tasks))
+        settings = trials, seed, measurer, bundle, config
         return (
             ours(WITH, tasks, *settings, memory=bank, keep=found.extend),
             ours(WITHOUT, tasks, *settings),

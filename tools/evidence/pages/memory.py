@@ -25,7 +25,7 @@ def parts() -> list[str]:
         "end, to within 1 %, and stayed so. The last columns are the throughput with the memory "
         "relative to that without, when both had spent a share of the trials; no figure where a "
         "task had no program yet.",
-        _verdict(rows),
+        *([_verdict(rows)] if len(rows) > 1 else []),
         table(
             ["network", "seeds", "reached", "trials", *(f"after {percent(s)}" for s in SHARES)],
             [
