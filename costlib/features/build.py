@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 
@@ -34,7 +34,10 @@ Progress = Callable[[int, int], None]
 
 
 def build_features(
-    dataset: Dataset, hardware_id: str, on_progress: Progress | None = None
+    dataset: Dataset,
+    hardware_id: str,
+    on_progress: Progress | None = None,
+    only: Collection[str] | None = None,
 ) -> FeatureStore:
     """Compute the features of all programs that ran and have none yet; return all there are.
 
@@ -44,6 +47,8 @@ def build_features(
     ----------
     on_progress
         Called with (programs done, programs missing) after each job.
+    only
+        Ids of the workloads whose programs are looked at; all by default.
 
     Raises
     ------
@@ -51,7 +56,7 @@ def build_features(
         They could not be written; what was there before still is.
     """
     store = FeatureStore(dataset, hardware_id)
-    missing = _count_missing(dataset, hardware_id, store)
+    missing = _count_missing(dataset, hardware_id, store, only)
     if not missing:
         return store
     build = _Build(_jobs(dataset, hardware_id, store, set(missing)), missing, on_progress)
@@ -66,11 +71,14 @@ def build_features(
     return store
 
 
-def _count_missing(dataset: Dataset, hardware_id: str, store: FeatureStore) -> dict[str, int]:
+def _count_missing(
+    dataset: Dataset, hardware_id: str, store: FeatureStore, only: Collection[str] | None
+) -> dict[str, int]:
     with_ir = dataset.scan("workloads").filter(pl.col("mod_json").is_not_null())
-    only = set(with_ir.select("workload_id").collect()["workload_id"])
+    ids = set(with_ir.select("workload_id").collect()["workload_id"])
+    chosen = ids if only is None else ids.intersection(only)
     missing = {}
-    for workload_id, programs in programs_by_task(dataset, hardware_id, only=only):
+    for workload_id, programs in programs_by_task(dataset, hardware_id, only=chosen):
         if count := len(_unknown(programs, store, workload_id)):
             missing[workload_id] = count
     return missing

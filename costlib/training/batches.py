@@ -307,7 +307,7 @@ def _statements(
     types: dict[str, Float32s] = {}
     machines = chosen_hardware(dataset, hardware)
     for cache, (hardware_id, machine) in product(CacheState, machines.items()):
-        store = build_features(dataset, hardware_id, on_progress)
+        store = build_features(dataset, hardware_id, on_progress, only)
         canary = dataset.canary(hardware_id)
         for workload_id, programs in measured_tasks(dataset, store, hardware_id, only, cache):
             stores, offsets, nests = store.select(workload_id, programs["program_id"])

@@ -180,7 +180,7 @@ def spread(
     """
     if model.view == "statements":
         for hardware_id in chosen_hardware(dataset, hardware):
-            build_features(dataset, hardware_id)
+            build_features(dataset, hardware_id, only=only)
     path = str(dataset.path.resolve())
     held = {
         worker: client.submit(

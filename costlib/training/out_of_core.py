@@ -117,7 +117,7 @@ def _labels(
     """Return the labels of all programs and the number of programs of each task."""
     labels = []
     for cache, hardware_id in product(CacheState, chosen_hardware(dataset, hardware)):
-        store = build_features(dataset, hardware_id, on_progress)
+        store = build_features(dataset, hardware_id, on_progress, only)
         for _, programs in measured_tasks(dataset, store, hardware_id, only, cache):
             labels.append(programs["label"].to_numpy())
     return np.concatenate([np.empty(0), *labels]), [len(task) for task in labels]

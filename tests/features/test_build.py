@@ -108,6 +108,16 @@ def test_every_program_that_ran_has_features(copy: Dataset, hardware: Hardware) 
         assert len(stores) >= 1
 
 
+def test_only_the_programs_of_chosen_workloads_are_looked_at(
+    copy: Dataset, hardware: Hardware
+) -> None:
+    chosen, *others = copy.scan().select("workload_id").unique().collect()["workload_id"]
+    assert others
+    store = build_features(copy, hardware.hardware_id, only=[chosen])
+    assert len(store.known(chosen))
+    assert not any(len(store.known(other)) for other in others)
+
+
 def test_features_are_computed_once(
     copy: Dataset, hardware: Hardware, monkeypatch: pytest.MonkeyPatch
 ) -> None:
