@@ -72,11 +72,13 @@ def evaluate_scores(
     scores, latency_s, groups
         `n` each: a model's score, the measured seconds, and the index of the task.
     weights
-        Calls of each task, indexed like ``groups``; 1 each if not given.
+        Calls of each task in a network, indexed like ``groups``. Without them the tasks are of no
+        network, and as many calls are made up as let all take equally long at their best: the
+        slowest task would decide otherwise.
     """
     judged = JudgedTasks(scores, latency_s, groups)
     indices = np.unique(groups)
-    weight = np.ones(len(indices)) if weights is None else np.asarray(weights, "float64")[indices]
+    weight = 1 / judged.best if weights is None else np.asarray(weights, "float64")[indices]
     total = float((weight * judged.best).sum())
     figures: dict[str, Any] = {}
     for name, chosen_by in (("", judged.ranked), ("random_", judged.picked)):

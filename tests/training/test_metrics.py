@@ -32,6 +32,14 @@ def test_known_values() -> None:
     assert (found.tasks, found.programs) == (2, 5)
 
 
+def test_without_weights_the_slowest_task_does_not_decide() -> None:
+    latency_s = np.array([1e-6, 2e-6, 1.0, 4.0])
+    scores = np.array([0.1, 0.9, 0.5, 0.4])
+    found = evaluate_scores(scores, latency_s, np.array([0, 0, 1, 1]))
+    assert found.top1 == pytest.approx(2 / (2 + 1))
+    assert found.random_top1 == pytest.approx(2 / (1.5 + 2.5))
+
+
 def test_intervals_grow_narrow_with_tasks() -> None:
     latency_s = np.array([1.0, 2.0, 1.0, 2.0])
     scores = np.array([0.9, 0.1, 0.1, 0.9])  # Of two kinds of tasks, one is ranked right.
