@@ -80,11 +80,10 @@ class _Finder:
 
     def _standardised(self, call: Any) -> _Norm | None:
         for x, square in self._quotients(call):
-            shifted = self._inner(square, "add")
-            epsilon = None if shifted is None else _number(shifted.args[1])
+            mean_square, epsilon = self._shifted(square)
             if epsilon is None or static_type(x)[1] not in _DTYPES:
                 continue
-            squared, axes = self._averaged(shifted.args[0])
+            squared, axes = self._averaged(mean_square)
             if not axes or not self._is_square(squared, x):
                 continue
             centred = self._inner(x, "subtract", uses=3)
@@ -111,6 +110,14 @@ class _Finder:
                     continue
                 if (root := self._inner(inverse.args[1], "sqrt")) is not None:
                     yield one, root.args[0]
+
+    def _shifted(self, total: Any) -> tuple[Any, float | None]:
+        """Return what a number is added to, on either side, and the number."""
+        call = self._inner(total, "add")
+        for one, other in () if call is None else (call.args, list(call.args)[::-1]):
+            if (number := _number(other)) is not None:
+                return one, number
+        return None, None
 
     def _averaged(self, mean: Any) -> tuple[Any, tuple[int, ...]]:
         """Return what a mean is of, and over which axes, which are kept as 1."""

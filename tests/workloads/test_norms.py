@@ -195,3 +195,27 @@ def test_operators_of_onnx(
 def test_statistics_of_onnx(check: Check) -> None:
     model = onnx_norm("LayerNormalization", 17, ["y", "mean", "inverse"], (8,), (8,))
     check(import_onnx_model(model, "norm"))
+
+
+@pytest.mark.parametrize("first", ["epsilon", "mean"])
+def test_epsilon_may_be_added_on_either_side(check: Check, hardware: Hardware, first: str) -> None:
+    addends = ["epsilon", "variance"] if first == "epsilon" else ["variance", "epsilon"]
+    made = helper.make_graph(
+        [
+            helper.make_node("ReduceMean", ["x"], ["mean"], axes=[-1]),
+            helper.make_node("Sub", ["x", "mean"], ["inner"]),
+            helper.make_node("Mul", ["inner", "inner"], ["square"]),
+            helper.make_node("ReduceMean", ["square"], ["variance"], axes=[-1]),
+            helper.make_node("Add", addends, ["shifted"]),
+            helper.make_node("Sqrt", ["shifted"], ["deviation"]),
+            helper.make_node("Div", ["inner", "deviation"], ["y"]),
+        ],
+        "graph",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, 3, 8))],
+        [helper.make_empty_tensor_value_info("y")],
+        [numpy_helper.from_array(np.float32(1e-5), "epsilon")],
+    )
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 13)], ir_version=10)
+    network = import_onnx_model(model, "norm")
+    assert operators(network, hardware) == {"layer_norm": 1}
+    check(network)
