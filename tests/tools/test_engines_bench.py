@@ -12,6 +12,7 @@ import pytest
 from made_runs import made_profile, made_result
 
 from costlib.errors import UnsupportedModelError
+from costlib.files import write_file
 from costlib.hardware import Hardware
 from costlib.report.svg import save_drawing
 from costlib.tuning.comparison import EngineResult
@@ -66,6 +67,21 @@ def test_means_are_over_the_networks_that_an_engine_runs() -> None:
     assert summary["geometric_mean"] == {"pytorch": 2.0, "openvino": 1.0}
     assert [BesideEngines.model_validate(one) for one in summary["networks"]] == rows
     assert rows[0].ratio_to_best == 0.5
+
+
+def test_a_full_run_keeps_what_is_committed_of_other_cases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committed, run = tmp_path / "committed", tmp_path / "run"
+    content = json.dumps(summarise_engines([row(), row("other")]))
+    write_file(committed / "engines.json", content.encode())
+    monkeypatch.setattr(bench, "COMMITTED", committed)
+    monkeypatch.setattr(bench, "RESULTS", run)
+    assert bench._begun(run / "engines.json", [row().case]) == [row("other")]
+    assert bench._begun(committed / "engines.json", [row().case]) == [row(), row("other")]
+    assert bench._begun(tmp_path / "engines.json", [row().case]) == []
+    write_file(run / "engines.json", json.dumps(summarise_engines([row()])).encode())
+    assert bench._begun(run / "engines.json", [row().case]) == [row()]
 
 
 def test_the_bench_goes_on_where_it_was_stopped(

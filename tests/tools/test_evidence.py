@@ -20,14 +20,25 @@ from tools.evidence import __main__ as command
 from tools.evidence import commit, publish
 from tools.evidence.files import REPOSITORY
 from tools.evidence.processes import run_step
-from tools.evidence.provenance import Provenance, provenance
+from tools.evidence.provenance import Measured, Provenance, Run, provenance
+from tools.evidence.races import Race, RacedTask, Side
 from tools.evidence.step import PEER, Shown, Step, ordered
 from tools.evidence.steps import STEPS
+from tools.evidence.store import Store
 from tools.evidence.work import Work
 
 DEMANDED = {
-    *("networks", "heavy", "long", "peers", "engines", "precision", "shapes", "surrogate"),
-    *("ablation", "transfer", "leaderboard", "model_speed", "measure", "cache_state", "data"),
+    *("networks_resnet_50", "heavy", "long", "peers", "engines", "precision", "shapes"),
+    *(
+        "surrogate",
+        "ablation",
+        "transfer",
+        "leaderboard",
+        "model_speed",
+        "measure",
+        "cache_state",
+        "data",
+    ),
     *("scale", "soak", "coverage", "fuzz", "ceiling", "directions"),
 }
 FINE = Step("fine", "calendar", "2026 1", None, result="days", shown=Shown("days", "all", "days"))
@@ -167,14 +178,13 @@ def test_a_file_is_complete_when_all_that_write_it_are(work: Work) -> None:
     assert publish.complete_files(work, [FINE, other]) == ["days"]
 
 
-def test_races_and_what_is_compared_with_them_are_published_together(work: Work) -> None:
-    search, surrogate = (
-        Step(name, "calendar", "2026 1", None, result=name) for name in ("search", "surrogate")
+def test_pieces_need_not_wait_for_those_of_other_steps(work: Work) -> None:
+    heavy, long = (
+        Step(name, "calendar", "2026 1", None, result="search", pieces=f"{name}-")
+        for name in ("heavy", "long")
     )
-    run_step(work, search)
-    assert publish.complete_files(work, [search, surrogate]) == []
-    run_step(work, surrogate)
-    assert publish.complete_files(work, [search, surrogate]) == ["search", "surrogate"]
+    run_step(work, heavy)
+    assert publish.complete_files(work, [heavy, long]) == ["search"]
 
 
 def test_a_run_takes_the_place_of_what_its_benchmark_had(work: Work) -> None:
@@ -215,6 +225,60 @@ def test_what_is_complete_takes_the_place_of_committed_files(
     assert run.commit == work.commit
     assert run.versions["apache-tvm"]
     assert noted.benchmarks["measure"] == provenance().benchmarks["measure"]
+
+
+def test_pieces_take_the_place_of_the_same_of_other_machines_alone(
+    work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = Store("search", Race, tmp_path / "committed")
+    for what in ("bert_tiny", "resnet_50"):
+        elsewhere.save(race(what, "elsewhere"))
+    elsewhere.pack()
+    here = Store("search", Race, work.results)
+    here.save(race("bert_tiny", work.machine))
+    steps = {step.name: step for step in STEPS}
+    work.note(steps["networks_bert_tiny"], "complete", 1)
+    others = run("single tasks", "elsewhere"), run("whole networks", "elsewhere")
+    benchmarks = {"search": Measured(page="search", runs=others)}
+    known = provenance().model_copy(update={"benchmarks": benchmarks})
+    monkeypatch.setattr(publish, "provenance", lambda: known)
+    monkeypatch.setattr(publish, "COMMITTED", elsewhere.folder)
+    monkeypatch.setattr(publish, "STORES", {"search": elsewhere})
+    monkeypatch.setattr(publish, "write_summaries", lambda: None)
+    monkeypatch.setattr(publish, "_pages", lambda _: None)
+
+    publish.publish(work, Hardware.local(), STEPS)
+    assert [one.hardware for one in elsewhere.load()] == [work.machine, "elsewhere"]
+    *before, ours = noted(elsewhere.folder)
+    assert before == [*others]
+    assert (ours.part, ours.machine) == ("whole networks", work.machine)
+
+    here.save(race("resnet_50", work.machine))
+    for step in STEPS:
+        if step.name.startswith("networks_"):
+            work.note(step, "complete", 1)
+    publish.publish(work, Hardware.local(), STEPS)
+    assert {one.hardware for one in elsewhere.load()} == {work.machine}
+    assert [one.machine for one in noted(elsewhere.folder)] == ["elsewhere", *[work.machine] * 5]
+
+
+def race(what: str, hardware: str) -> Race:
+    side = Side(trials=((0, 1e-3, 1.5),), active_s=2.0, measure_s=1.0)
+    task = RacedTask(name="matmul", workload_id="a" * 16, weight=1, flops=2e6)
+    return Race(
+        kind="network", what=what, seed=0, hardware=hardware, tasks=(task,), sides={"stock": side}
+    )
+
+
+def run(part: str, machine: str) -> Run:
+    return Run(
+        part=part, command="x", machine=machine, measured=("2026-01-01", "2026-01-01"), since=()
+    )
+
+
+def noted(folder: Path) -> list[Run]:
+    text = (folder / "provenance.json").read_text()
+    return list(Provenance.model_validate_json(text).benchmarks["search"].runs)
 
 
 @pytest.mark.parametrize(("rounds", "published"), [(2, []), (3, ["soak"])])

@@ -19,6 +19,7 @@ import itertools
 import json
 import subprocess
 import time
+from collections.abc import Collection
 from importlib.metadata import version
 from pathlib import Path
 
@@ -27,8 +28,9 @@ from costlib.hardware import Hardware
 from costlib.workloads.zoo import list_networks
 from tools.benchmarks.in_a_process import in_a_process
 from tools.benchmarks.outside import OUTSIDE
-from tools.evidence.beside_engines import ENGINES, BesideEngines, summarise_engines
-from tools.evidence.files import RESULTS
+from tools.evidence.beside_engines import ENGINES, BesideEngines, Case, summarise_engines
+from tools.evidence.files import COMMITTED, RESULTS
+from tools.evidence.protocol import QUICK
 
 _PER_TASK = 16
 _ALL = (*list_networks(), *OUTSIDE)
@@ -48,9 +50,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS / "engines.json")
     given = parser.parse_args()
     end = time.monotonic() + 60 * given.minutes
-    rows = read_rows(given.out)
-    for threads, batch, name in itertools.product(given.threads, given.batches, given.networks):
-        hardware_id = Hardware.local(num_cores=threads).hardware_id
+    cases = [
+        (name, batch, threads, Hardware.local(num_cores=threads).hardware_id)
+        for threads, batch, name in itertools.product(given.threads, given.batches, given.networks)
+    ]
+    rows = _begun(given.out, cases)
+    for name, batch, threads, hardware_id in cases:
         if (name, batch, threads, hardware_id) in {row.case for row in rows}:
             continue
         if time.monotonic() > end:
@@ -65,6 +70,16 @@ def main() -> None:
         content = {"versions": _VERSIONS, **summarise_engines(rows)}
         write_file(given.out, (json.dumps(content, indent=1) + "\n").encode())
         print(_line(rows[-1]), flush=True)
+
+
+def _begun(file: Path, cases: Collection[Case]) -> list[BesideEngines]:
+    """Return the rows to begin with.
+
+    A full run of the evidence keeps those that are committed of cases which it does not measure.
+    """
+    if not file.exists() and file.parent != COMMITTED and file.parent == RESULTS and not QUICK:
+        return [row for row in read_rows(COMMITTED / file.name) if row.case not in cases]
+    return read_rows(file)
 
 
 def read_rows(file: Path) -> list[BesideEngines]:

@@ -8,8 +8,8 @@
 Each step is a process of its own; one that fails costs what it measures, and no other. What it has
 measured is kept in ``evidence_run`` (:mod:`tools.evidence.work`), so after Ctrl-C or a crash the
 same call goes on, and a step that is complete for this commit and machine is not run again. A full
-run puts the result files that are complete in the place of the committed ones. A quick run leaves
-those alone and writes pages of its own.
+run puts results that are complete in the place of the committed ones. A quick run leaves those
+alone and writes pages of its own.
 
 What is measured must be committed, so that the commit says what it was.
 """

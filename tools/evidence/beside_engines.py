@@ -25,6 +25,9 @@ AGAINST = ("torch.compile", "torch.compile-max-autotune", "onnxruntime", "openvi
 """What :class:`costlib.TuneConfig` calls all but PyTorch, which is always there."""
 
 
+Case = tuple[str, int, int, str]
+"""A network, its batch, the threads, and the id of the hardware."""
+
 _NOTED = {"network_s", "tasks_s", "dispatch_s"}
 """Of a network's profile."""
 
@@ -78,7 +81,7 @@ class BesideEngines(BaseModel):
     problems: dict[str, str] = {}
 
     @property
-    def case(self) -> tuple[str, int, int, str]:
+    def case(self) -> Case:
         """Which network, batch and threads it is, and on which machine."""
         return self.name, self.batch, self.threads, self.hardware
 

@@ -42,7 +42,7 @@ def run_step(work: Work, step: Step) -> str | None:
         This process was interrupted; then the step was, too, and is noted as cut off.
     """
     commands = [work.arguments(step)]
-    if step.is_packed:
+    if step.pieces is not None:
         commands.append([sys.executable, "-m", "tools.evidence.pack", step.result])
     log, began = work.log(step), time.monotonic()
     work.results.mkdir(parents=True, exist_ok=True)

@@ -46,8 +46,9 @@ class Step:
         See :class:`Shown`.
     after
         Steps that it builds on.
-    is_packed
-        Whether it leaves pieces that have to be packed.
+    pieces
+        What the names of the pieces begin with that it leaves to be packed; ``None`` if it leaves
+        none.
     packages
         What it imports that is an extra.
     has_bundle
@@ -63,7 +64,7 @@ class Step:
     result: str = ""
     shown: Shown | None = None
     after: tuple[str, ...] = ()
-    is_packed: bool = False
+    pieces: str | None = None
     packages: tuple[str, ...] = ()
     has_bundle: bool = False
 
@@ -98,6 +99,12 @@ class Step:
                         break
                     found.append(int(number))
         return tuple(found)
+
+    @property
+    def kind(self) -> str:
+        """What the names of all pieces of the kind begin with that it leaves."""
+        assert self.pieces is not None
+        return self.pieces.partition("-")[0] + "-"
 
     def hindrance(self, pending: Iterable[str]) -> str | None:
         """Return why it cannot run while some steps are not complete; ``None`` if it can."""

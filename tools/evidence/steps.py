@@ -15,6 +15,14 @@ _SAMPLE = f"{WORK}/zoo-sample"
 _FEWER_BITS = f"{WORK}/precisions-sample"
 _FEW_RANKERS = "--models random 'TenSet GBDT' gbdt"
 _RANKERS = "--models random 'MetaSchedule XGBModel' 'TenSet GBDT' 'TenSet MLP' TLP gbdt"
+_NETWORKS = (
+    ("bert_tiny", 12, 1.7),
+    ("bert_base", 13, None),
+    ("mobilenet_v2", 66, None),
+    ("resnet_50", 101, None),
+    ("resnext_50", 105, None),
+)
+"""With the minutes of a full run, and those of a quick one if it has a part in that."""
 
 STEPS = (
     Step(
@@ -216,7 +224,7 @@ STEPS = (
         1.2,
         "search",
         Shown("ablation", "diffusion", "ablation"),
-        is_packed=True,
+        pieces="diffusion-bert_tiny-",
         has_bundle=True,
     ),
     Step(
@@ -228,7 +236,7 @@ STEPS = (
         2.6,
         "search",
         Shown("ablation", "without a bundle", "ablation"),
-        is_packed=True,
+        pieces="cold-bert_tiny-",
         has_bundle=True,
     ),
     Step(
@@ -240,7 +248,7 @@ STEPS = (
         3.5,
         "search",
         Shown("ablation", "with a bundle", "ablation"),
-        is_packed=True,
+        pieces="ablation-bert_tiny-",
         has_bundle=True,
     ),
     Step(
@@ -253,7 +261,7 @@ STEPS = (
         "surrogate",
         Shown("surrogate", "versions that were raced, simulated", "surrogate"),
         after=("ablation",),
-        is_packed=True,
+        pieces="proof-",
         has_bundle=True,
     ),
     Step(
@@ -265,7 +273,7 @@ STEPS = (
         0.8,
         "directions",
         Shown("directions", "families, simulated", "directions"),
-        is_packed=True,
+        pieces="surrogate-",
     ),
     Step(
         "long",
@@ -276,7 +284,7 @@ STEPS = (
         1.1,
         "search",
         Shown("search", "long races", "search"),
-        is_packed=True,
+        pieces="long-",
         packages=("xgboost",),
         has_bundle=True,
     ),
@@ -289,7 +297,7 @@ STEPS = (
         3.3,
         result="peers",
         shown=Shown("peers", "single tasks", "peers"),
-        is_packed=True,
+        pieces="heavy-",
         has_bundle=True,
     ),
     Step(
@@ -301,21 +309,24 @@ STEPS = (
         0.9,
         "search",
         Shown("search", "single tasks", "search"),
-        is_packed=True,
+        pieces="heavy-",
         packages=("xgboost",),
         has_bundle=True,
     ),
-    Step(
-        "networks",
-        "tools.benchmarks.search",
-        "networks --seeds 0 1 2 --no-generated",
-        "networks --seeds 0 --only bert_tiny --no-generated",
-        297,
-        1.7,
-        "search",
-        Shown("search", "whole networks", "search"),
-        is_packed=True,
-        packages=("xgboost",),
-        has_bundle=True,
+    *(
+        Step(
+            f"networks_{network}",
+            "tools.benchmarks.search",
+            f"networks --seeds 0 1 2 --only {network} --no-generated",
+            f"networks --seeds 0 --only {network} --no-generated" if quick_minutes else None,
+            minutes,
+            quick_minutes or 0,
+            "search",
+            Shown("search", "whole networks", "search"),
+            pieces=f"network-{network}-",
+            packages=("xgboost",),
+            has_bundle=True,
+        )
+        for network, minutes, quick_minutes in _NETWORKS
     ),
 )

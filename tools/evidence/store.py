@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -85,18 +85,27 @@ class Store(Generic[R]):
         """
         raw = [record.name for record in self._raw()]
         if raw:
-            rows = [
-                {"benchmark": self.benchmark, "race": record.name, **row}
-                for record in self.load()
-                for row in record.rows()
-            ]
-            columns = {"benchmark": pl.String(), "race": pl.String(), **self.kind.columns}
-            packed = io.BytesIO()
-            pl.DataFrame(rows, columns).write_parquet(packed, compression_level=19)
-            write_file(self.packed_file, packed.getbuffer())
+            self._write(self.load())
         for name in raw:
             (self.raw_folder / f"{name}.json").unlink()
         return len(raw)
+
+    def adopt(self, other: Self, beginning: str) -> None:
+        """Put those of another store in the place of the packed ones whose names begin so."""
+        kept = [record for record in self._packed() if not record.name.startswith(beginning)]
+        new = [record for record in other.load() if record.name.startswith(beginning)]
+        self._write(sorted([*kept, *new], key=lambda record: record.name))
+
+    def _write(self, records: Iterable[R]) -> None:
+        rows = [
+            {"benchmark": self.benchmark, "race": record.name, **row}
+            for record in records
+            for row in record.rows()
+        ]
+        columns = {"benchmark": pl.String(), "race": pl.String(), **self.kind.columns}
+        packed = io.BytesIO()
+        pl.DataFrame(rows, columns).write_parquet(packed, compression_level=19)
+        write_file(self.packed_file, packed.getbuffer())
 
     def _packed_names(self) -> set[str]:
         if not self.packed_file.exists():
