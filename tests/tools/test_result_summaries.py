@@ -11,6 +11,7 @@ from tools.evidence.ablation_summary import summarise_ablation
 from tools.evidence.files import read_result
 from tools.evidence.generate_summary import summarise_generate
 from tools.evidence.memory_summary import summarise_memory
+from tools.evidence.pages import search
 from tools.evidence.races import Race, RacedTask, Side
 from tools.evidence.search_summary import summarise_search
 from tools.evidence.store import Store
@@ -67,6 +68,21 @@ def test_a_lost_race_counts_as_all_that_was_spent() -> None:
     assert summary["pooled"]["heavy"]["reached"] == 0
     assert summary["pooled"]["heavy"]["trials_ratio"] == 1.0
     assert summary["heavy_by_hardware"][0]["races"] == 1
+
+
+def test_of_a_lost_race_the_loops_of_both_best_programs_are_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(search, "_label", str)
+    loops = {"stock": ["c: parallel 8", "d: 4"], "costlib": ["c: 8"]}
+    lost = race("heavy", stock=side(4.0, 1.0), costlib=side(3.0, 2.0))
+    won = race("heavy", 1, stock=side(4.0), costlib=side(3.0))
+    races = [one.model_copy(update={"details": {"loops": loops}}) for one in (lost, won)]
+    (entry,) = summarise_search(races)["heavy"]
+    assert [one.get("loops") for one in entry["seeds"]] == [loops, None]
+    *_, table = search._lost([entry])
+    assert "| c: parallel 8<br>d: 4 | c: 8 |" in table
+    assert len(table.splitlines()) == 3
 
 
 def test_a_part_gains_what_it_adds_and_what_is_lost_without_it() -> None:

@@ -11,6 +11,7 @@ from costlib.hub import load_pretrained
 from costlib.hub.bundle import Bundle
 from costlib.measure.measurer import Measurer
 from costlib.workloads.task import Task
+from tools.benchmarks.loops import loops_of
 from tools.benchmarks.race import Arm, race
 from tools.evidence.races import Race, RacedTask, Side
 from tools.evidence.store import Store
@@ -39,10 +40,13 @@ class Case(NamedTuple):
     details: Details = lambda _measurer, _bundle: {}
 
     def race(self, measurer: Measurer, bundle: Bundle) -> Race:
-        """Race, and return all trials."""
+        """Race, and return all trials; of a single task, also the loops of the best programs."""
         details = self.details(measurer, bundle)
         arms = self.arms(measurer, bundle)
         race(arms, measurer)
+        if len(self.tasks) == 1:
+            best = {a.name: a.leaders[-1][1] for a in arms if a.leaders and a.elsewhere is None}
+            details = {**details, "loops": {name: loops_of(mod) for name, mod in best.items()}}
         return Race(
             kind=self.kind,
             what=self.what,

@@ -27,12 +27,15 @@ FIGURES = (
 
 
 def summarise_search(races: Sequence[Race]) -> dict[str, Any]:
-    """Compare the sides of all races."""
+    """Compare the sides of all races; of those that were lost the best programs' loops are kept."""
     grouped: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     for race in races:
         if race.kind in ("network", "heavy", "long"):
             known = {"seed": race.seed, "hardware": race.hardware}
-            grouped[race.kind][race.what].append(known | compared(race))
+            found = known | compared(race)
+            if not found["reached"] and "loops" in race.details:
+                found["loops"] = race.details["loops"]
+            grouped[race.kind][race.what].append(found)
     summary: dict[str, Any] = {"pooled": {}}
     for kind, key in (("network", "networks"), ("heavy", "heavy"), ("long", "long")):
         entries = [{"name": what, **_over_seeds(rows)} for what, rows in grouped[kind].items()]

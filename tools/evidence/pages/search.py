@@ -74,6 +74,7 @@ def parts() -> list[str]:
         f"The heaviest task of each held-out network, one seed. Stock has {LONG_TRIALS:,} trials, "
         f"costlib {HEAVY_TRIALS}; *faster* compares their ends.",
         *_races_of(result, "long", "network"),
+        *_lost(result["long"]),
         *measured("search"),
     ]
 
@@ -99,20 +100,35 @@ _KINDS = {
 
 
 def _lost(entries: Sequence[Row]) -> list[str]:
+    """Say which races were lost, by how much, and how the best programs of both sides differ."""
     lost = [
-        [
-            _label(entry["name"]),
-            race["seed"],
-            machine(race["hardware"]),
-            times(race["latency_ratio"]),
-            times(race["latency_ratio_at_16"]),
-        ]
+        ([_label(entry["name"]), race["seed"], machine(race["hardware"])], race)
         for entry in entries
         for race in entry["seeds"]
         if not race["reached"]
     ]
-    head = ["task", "seed", "machine", "faster", "early"]
-    return ["These races were lost:", table(head, lost)] if lost else []
+    if not lost:
+        return []
+    head = ["task", "seed", "machine"]
+    ratios = [
+        [*which, times(race["latency_ratio"]), times(race["latency_ratio_at_16"])]
+        for which, race in lost
+    ]
+    beside = [
+        [*which, *("<br>".join(race["loops"][side]) for side in ("stock", "costlib"))]
+        for which, race in lost
+        if "loops" in race
+    ]
+    explained = [
+        "The best programs of both sides: the loops of each block, the outermost first. A loop is "
+        "its extent; *k* marks those of a reduction.",
+        table([*head, "stock's", "costlib's"], beside),
+    ]
+    return [
+        "These races were lost:",
+        table([*head, "faster", "early"], ratios),
+        *(explained if beside else []),
+    ]
 
 
 def _tables(result: Row, key: str, first: str) -> list[str]:
