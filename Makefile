@@ -27,7 +27,7 @@ docs: export NO_MKDOCS_2_WARNING = 1
 docs: $(INSTALLED)
 	$(BIN)/mkdocs build --strict
 
-## Write the pages of results, and the README's table of them, from the files in tools/results.
+## Write what the pages of results, the README and the changelog show of tools/results.
 results: $(INSTALLED)
 	$(BIN)/python -m tools.evidence.pages
 

@@ -15,7 +15,7 @@ from tools.evidence.origins import unnamed
 from tools.evidence.pages import __main__ as pages_command
 from tools.evidence.pages import ablation, measuring, pytorch, vector_math, written
 from tools.evidence.pages.page import Page
-from tools.evidence.pages.written import PAGES, mixed_tables, with_headlines, write_texts
+from tools.evidence.pages.written import DOCUMENTS, PAGES, mixed_tables, with_results, write_texts
 from tools.evidence.provenance import HEADING, provenance
 from tools.evidence.races import Race
 from tools.evidence.store import Store
@@ -37,19 +37,22 @@ def test_pages_are_as_they_are_written(tmp_path: Path) -> None:
     assert written == {file.name: file.read_text() for file in COMMITTED.glob("*.md")}
 
 
-def test_the_readme_is_as_it_is_written() -> None:
-    assert with_headlines(README.read_text()) == README.read_text()
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_documents_are_as_they_are_written(name: str) -> None:
+    document = (REPOSITORY / name).read_text()
+    assert with_results(document, DOCUMENTS[name]()) == document
 
 
-def test_a_readme_without_a_place_for_results_is_refused() -> None:
+def test_a_document_without_a_place_for_results_is_refused() -> None:
     with pytest.raises(ValueError, match="0 blocks"):
-        with_headlines("# costlib\n")
+        with_results("# costlib\n", "a table")
 
 
 def test_what_stood_between_the_markers_is_replaced() -> None:
     readme = "# costlib\n<!-- results: begin -->\nan older table\n<!-- results: end -->\nThe end.\n"
-    written = with_headlines(readme)
+    written = with_results(readme, "a newer table")
     assert "an older table" not in written
+    assert "a newer table" in written
     assert written.endswith("<!-- results: end -->\nThe end.\n")
 
 

@@ -211,7 +211,7 @@ def _fuzz(result: Row) -> list[Headline]:
 _FINE = ("accepted", "refused")
 
 
-def block() -> str:
+def readme_block() -> str:
     """Return what the README shows."""
     return (
         f"{headline_table('docs/results/')}\n\n{_age()}; [the index of "
@@ -230,6 +230,20 @@ def _age() -> str:
     return "Nothing of this is known to be older than costlib is now"
 
 
+def headline_list() -> str:
+    """Return a line a figure; without links, as the changelog is shown in two places."""
+    return "\n".join(
+        f"- {row.what}: {row.figure}; compared with {row.beside}"
+        + (f"; goal {row.goal}" if row.goal else "")
+        + (f" ({where})" if (where := _machines(row)) else "")
+        for row in headlines()
+    )
+
+
+def _machines(row: Headline) -> str:
+    return in_words([machine(hardware) for hardware in row.machines])
+
+
 def headline_table(folder: str = "") -> str:
     """Return the table; its links lead to pages in a folder."""
     return table(
@@ -240,7 +254,7 @@ def headline_table(folder: str = "") -> str:
                 row.figure,
                 row.beside,
                 row.goal,
-                in_words([machine(hardware) for hardware in row.machines]) or "any",
+                _machines(row) or "any",
                 f"[{row.page}]({folder}{row.page}.md)",
             ]
             for row in headlines()

@@ -1,8 +1,9 @@
-"""All pages of results, as files: text, pictures, and the table in the README."""
+"""All pages of results, as files, and the figures in the README and the changelog."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from costlib.files import write_file
@@ -32,7 +33,7 @@ from tools.evidence.pages import (
     transfer,
     vector_math,
 )
-from tools.evidence.pages.headlines import block, index
+from tools.evidence.pages.headlines import headline_list, index, readme_block
 from tools.evidence.provenance import provenance
 
 PAGES = tuple(
@@ -62,6 +63,12 @@ PAGES = tuple(
         cuda,
     )
 )
+DOCUMENTS: Mapping[str, Callable[[], str]] = {
+    "README.md": readme_block,
+    "CHANGELOG.md": headline_list,
+}
+"""What stands between the markers of documents that are written by hand otherwise."""
+
 _BLOCK = re.compile(r"(<!-- results: begin -->\n).*?(<!-- results: end -->)", re.DOTALL)
 
 
@@ -90,9 +97,9 @@ def write_pictures(folder: Path) -> None:
             file.unlink()
 
 
-def with_headlines(readme: str) -> str:
-    """Return a README whose block between the markers is the table of headline results."""
-    written, blocks = _BLOCK.subn(lambda found: f"{found[1]}\n{block()}\n\n{found[2]}", readme)
+def with_results(document: str, block: str) -> str:
+    """Return a document with this block between its markers."""
+    written, blocks = _BLOCK.subn(lambda found: f"{found[1]}\n{block}\n\n{found[2]}", document)
     if blocks != 1:
-        raise ValueError(f"the README has {blocks} blocks for results, not one")
+        raise ValueError(f"the document has {blocks} blocks for results, not one")
     return written
