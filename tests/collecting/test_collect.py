@@ -73,7 +73,7 @@ def test_ctrl_c_waits_for_the_batch_and_a_second_one_does_not(
     presses: int,
     kept: int,
 ) -> None:
-    real = Measurer.measure
+    real, handler = Measurer.measure, signal.getsignal(signal.SIGINT)
 
     def interrupted(self: Measurer, *arguments: Any) -> Any:
         for _ in range(presses):
@@ -86,7 +86,7 @@ def test_ctrl_c_waits_for_the_batch_and_a_second_one_does_not(
         collect([matmul], tmp_path, programs_per_task=6, hardware=hardware, config=QUICK)
     assert caplog.messages == [STOPPING]
     assert len(Dataset.open(tmp_path).scan().collect()) == kept
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is handler
 
 
 def test_a_small_space_ends(tmp_path: Path, hardware: Hardware) -> None:
