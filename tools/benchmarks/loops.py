@@ -7,7 +7,7 @@ from typing import Any
 
 from costlib.tvm_compat import nodes, tirx
 
-_KINDS = {0: "", 1: "parallel ", 2: "vector ", 3: "unrolled "}
+_KINDS = {0: "", 1: "parallel ", 2: "vector ", 3: "unrolled ", 4: "thread "}
 """TVM's ``ForKind``."""
 _UNROLLING = "pragma_auto_unroll_max_step"
 

@@ -256,7 +256,7 @@ def _each() -> list[str]:
         lines += [
             f"### {_sentence(_DEVICES[device])}, {machine(hardware)}",
             f"Of {found[FINE]['parents']} parents, with {found[FINE]['ran']:,} children that ran.",
-            origin("directions", PARTS[device], hardware=hardware),
+            origin("directions", PARTS[device], hardware=hardware if device == NATIVE else None),
             table(
                 ["direction", "parents", "children", "stock", "pays", "named", "throughput"], rows
             ),
