@@ -1,0 +1,207 @@
+"""Weights that are on their way from memory while a product is computed with those before them.
+
+A tuned program reads the weights in the order in which they lie, a few lines at a time, and then
+computes with them for hundreds of cycles. Processors recognise such a stream late or not at all:
+each time the program waits as long as a cache, or memory, takes to answer. Where a network's
+weights are not in the caches that is a tenth to a fifth of its time. Here the next lines are asked
+for before the computation with these.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import tvm
+from tvm import s_tir, tirx
+from tvm.ir.expr import TensorLoad
+from tvm.sym import detect_linear_equation
+from tvm.tirx import compilation_pipeline
+
+from costlib.tvm_compat.rewriting import Rewriter
+
+_PIPELINE = "s_tir"
+_SERIAL = 0
+_LINE_BYTES = 64
+
+_LEAST_USES = 16
+"""How often each line is computed with, at least: asking for it takes an instruction."""
+
+_MOST_LINES = 64
+"""Asked for at once."""
+
+_AHEAD = 512
+"""Vector instructions before which a line is asked for, at least: what memory takes to answer."""
+
+_READ, _KEEP, _DATA = 0, 3, 1
+"""What LLVM's ``prefetch`` is told: not to be written, to stay in all caches, no instructions."""
+
+
+def install() -> None:
+    """Let every program that is compiled for a CPU from now on ask for its weights ahead of time.
+
+    For such programs, what TVM's pipeline does until they are plain loops over flat buffers is done
+    before; it does not mind to find it done.
+    """
+    stock = compilation_pipeline.PIPELINE_MAP[_PIPELINE]
+
+    def pipeline() -> Any:
+        lower, host, device = stock()
+        return tvm.ir.transform.Sequential([_ask_ahead, lower]), host, device
+
+    compilation_pipeline.PIPELINE_MAP[_PIPELINE] = pipeline
+
+
+@tvm.transform.module_pass(opt_level=0)  # type: ignore[untyped-decorator]
+def _ask_ahead(mod: Any, _context: Any) -> Any:
+    functions = [f for f in mod.functions.values() if isinstance(f, tirx.PrimFunc)]
+    targets = [function.attrs.get("target") for function in functions]
+    if any(target is None or target.kind.name != "llvm" for target in targets):
+        return mod
+    asking = {}
+    for variable, function in _as_loops()(mod).functions.items():
+        if isinstance(function, tirx.PrimFunc):
+            accesses = _Accesses()
+            accesses.walk(function.body, ())
+            if streams := accesses.streams():
+                asking[variable] = function.with_body(_Asking(streams).visit(function.body))
+    mod = tvm.IRModule(mod.functions, attrs=mod.attrs)
+    mod.update(tvm.IRModule(asking))
+    return mod
+
+
+def _as_loops() -> Any:
+    passes = s_tir.transform
+    return tvm.ir.transform.Sequential(
+        [
+            passes.CanonicalizeLoop(),
+            passes.LowerCrossThreadReduction(),
+            passes.LowerInitBlock(),
+            passes.PlanAndUpdateBufferAllocationLocation(),
+            passes.ConvertBlocksToOpaque(),
+            passes.CompactBufferAllocation(),
+            passes.LowerMatchBuffer(),
+            passes.LowerOpaqueBlock(),
+            tirx.transform.FlattenBuffer(),
+            tirx.transform.StmtSimplify(),
+        ]
+    )
+
+
+class _Stream(NamedTuple):
+    """What each iteration of a loop reads anew of a buffer: so many bytes after those before."""
+
+    buffer: Any
+    first: Any
+    elements: int
+    nbytes: int
+    uses: int
+
+    @property
+    def lines(self) -> int:
+        return math.ceil(self.nbytes / _LINE_BYTES)
+
+    def requests(self, loop: Any) -> Iterator[Any]:
+        """Return statements that ask for what a later iteration reads."""
+        ahead = math.ceil(_AHEAD / (self.lines * self.uses))
+        start = self.first + (loop.loop_var + ahead) * self.elements
+        line = _LINE_BYTES * self.elements // self.nbytes
+        for offset in range(0, self.elements, line):
+            address = tirx.address_of(tirx.BufferLoad(self.buffer, [start + offset]))
+            how = (tirx.const(number, "int32") for number in (_READ, _KEEP, _DATA))
+            yield tirx.Evaluate(tirx.call_llvm_intrin("void", "llvm.prefetch", address, *how))
+
+
+class _Asking(Rewriter):
+    """Lets loops ask for what their next iterations read."""
+
+    def __init__(self, streams: Mapping[Any, Mapping[Any, _Stream]]) -> None:
+        super().__init__()
+        self._streams = streams
+
+    def replaced(self, node: Any, key: str, new: dict[str, Any]) -> Any | None:
+        if key == "tirx.For" and (streams := self._streams.get(node.loop_var)):
+            asked = [one for stream in streams.values() for one in stream.requests(node)]
+            new["body"] = tirx.SeqStmt([*asked, new["body"]])
+        return None
+
+
+class _Accesses:
+    """Which loads stand in which loops, and what is written."""
+
+    def __init__(self) -> None:
+        self._written: set[Any] = set()
+        self._loads: list[tuple[Any, tuple[Any, ...]]] = []
+
+    def walk(self, node: Any, loops: tuple[Any, ...]) -> None:
+        """Follow a statement inside some loops, outermost first."""
+        if isinstance(node, tirx.For):
+            self.walk(node.body, (*loops, node))
+        elif isinstance(node, tirx.SeqStmt):
+            for part in node.seq:
+                self.walk(part, loops)
+        elif isinstance(node, tirx.IfThenElse):
+            for part in filter(None, (node.then_case, node.else_case)):
+                self.walk(part, loops)
+        elif isinstance(node, tirx.BufferStore):
+            self._written.add(node.buffer)
+            _Loads(lambda load: self._loads.append((load, loops))).visit(node.value)
+        elif hasattr(node, "body"):
+            self.walk(node.body, loops)
+
+    def streams(self) -> dict[Any, dict[Any, _Stream]]:
+        """Return by a loop's variable what its iterations read on, by buffer."""
+        found: dict[Any, dict[Any, _Stream]] = {}
+        for load, loops in self._loads:
+            if load.source not in self._written and (one := _streamed(load, loops)) is not None:
+                loop, stream = one
+                found.setdefault(loop.loop_var, {})[load.source] = stream
+        return found
+
+
+def _streamed(load: Any, loops: Sequence[Any]) -> tuple[Any, _Stream] | None:
+    """Return the innermost loop whose iterations read on in a buffer, and what they read."""
+    variables = [loop.loop_var for loop in loops]
+    if not (linear := detect_linear_equation(load.indices[0], variables)):
+        return None
+    *steps, start = linear
+    if not all(isinstance(n, tirx.IntImm) for n in (*steps, *(loop.extent for loop in loops))):
+        return None
+    known, extents = [int(step) for step in steps], [int(loop.extent) for loop in loops]
+    for place in range(len(loops) - 1, -1, -1):
+        stream = _stream(load, known[place:], extents[place:])
+        if stream is not None:
+            outer = zip(variables[:place], known[:place], strict=True)
+            first = sum((variable * step for variable, step in outer), start)
+            is_asked = int(loops[place].kind) == _SERIAL and stream.lines <= _MOST_LINES
+            return (loops[place], stream._replace(first=first)) if is_asked else None
+    return None
+
+
+def _stream(load: Any, steps: list[int], extents: list[int]) -> _Stream | None:
+    """Return what a loop, the first of these, reads on of a buffer, if it is in one piece."""
+    inner = list(zip(steps[1:], extents[1:], strict=True))
+    piece = 1
+    for step, extent in sorted(pair for pair in inner if pair[0]):
+        if step != piece and extent > 1:
+            return None
+        piece *= extent
+    uses = math.prod(extent for step, extent in inner if not step)
+    nbytes = piece * int(tvm.DataType(str(load.source.dtype)).bits) // 8
+    if extents[0] < 2 or steps[0] != piece or uses < _LEAST_USES or nbytes < _LINE_BYTES:
+        return None
+    return _Stream(load.source, None, piece, nbytes, uses)
+
+
+class _Loads(Rewriter):
+    """Finds what an expression loads."""
+
+    def __init__(self, found: Callable[[Any], None]) -> None:
+        super().__init__()
+        self._found = found
+
+    def replaced(self, node: Any, key: str, new: dict[str, Any]) -> Any | None:
+        if isinstance(node, TensorLoad):
+            self._found(node)
+        return None
