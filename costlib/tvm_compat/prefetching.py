@@ -14,14 +14,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tvm
-from tvm import s_tir, tirx
+from tvm import tirx
 from tvm.ir.expr import TensorLoad
 from tvm.sym import detect_linear_equation
-from tvm.tirx import compilation_pipeline
 
 from costlib.tvm_compat.rewriting import Rewriter
 
-_PIPELINE = "s_tir"
 _SERIAL = 0
 _LINE_BYTES = 64
 
@@ -38,55 +36,15 @@ _READ, _KEEP, _DATA = 0, 3, 1
 """What LLVM's ``prefetch`` is told: not to be written, to stay in all caches, no instructions."""
 
 
-def install() -> None:
-    """Let every program that is compiled for a CPU from now on ask for its weights ahead of time.
+def with_prefetches(function: Any) -> Any:
+    """Return a function of plain loops over flat buffers that asks for what it reads next.
 
-    For such programs, what TVM's pipeline does until they are plain loops over flat buffers is done
-    before; it does not mind to find it done.
+    It is the same object if there is nothing to ask for.
     """
-    stock = compilation_pipeline.PIPELINE_MAP[_PIPELINE]
-
-    def pipeline() -> Any:
-        lower, host, device = stock()
-        return tvm.ir.transform.Sequential([_ask_ahead, lower]), host, device
-
-    compilation_pipeline.PIPELINE_MAP[_PIPELINE] = pipeline
-
-
-@tvm.transform.module_pass(opt_level=0)  # type: ignore[untyped-decorator]
-def _ask_ahead(mod: Any, _context: Any) -> Any:
-    functions = [f for f in mod.functions.values() if isinstance(f, tirx.PrimFunc)]
-    targets = [function.attrs.get("target") for function in functions]
-    if any(target is None or target.kind.name != "llvm" for target in targets):
-        return mod
-    asking = {}
-    for variable, function in _as_loops()(mod).functions.items():
-        if isinstance(function, tirx.PrimFunc):
-            accesses = _Accesses()
-            accesses.walk(function.body, ())
-            if streams := accesses.streams():
-                asking[variable] = function.with_body(_Asking(streams).visit(function.body))
-    mod = tvm.IRModule(mod.functions, attrs=mod.attrs)
-    mod.update(tvm.IRModule(asking))
-    return mod
-
-
-def _as_loops() -> Any:
-    passes = s_tir.transform
-    return tvm.ir.transform.Sequential(
-        [
-            passes.CanonicalizeLoop(),
-            passes.LowerCrossThreadReduction(),
-            passes.LowerInitBlock(),
-            passes.PlanAndUpdateBufferAllocationLocation(),
-            passes.ConvertBlocksToOpaque(),
-            passes.CompactBufferAllocation(),
-            passes.LowerMatchBuffer(),
-            passes.LowerOpaqueBlock(),
-            tirx.transform.FlattenBuffer(),
-            tirx.transform.StmtSimplify(),
-        ]
-    )
+    accesses = _Accesses()
+    accesses.walk(function.body, ())
+    streams = accesses.streams()
+    return function.with_body(_Asking(streams).visit(function.body)) if streams else function
 
 
 class _Stream(NamedTuple):
