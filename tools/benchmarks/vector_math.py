@@ -1,4 +1,6 @@
-"""Elementary functions as stock TVM compiles them and as costlib lets it: speed and accuracy.
+"""Elementary functions and reductions as stock TVM compiles them and as costlib lets it.
+
+What is compared is speed and accuracy.
 
     python -m tools.benchmarks.vector_math   # writes tools/results/vector_math.json
 
@@ -26,6 +28,12 @@ SIDES = ("tvm", "costlib")
 TURNS = 5
 CALLS = 200
 EXACT = {"exp": np.exp, "erf": special.erf, "tanh": np.tanh, "sigmoid": special.expit}
+COLUMNS = 197
+REDUCED = {
+    "sum": lambda x: x.sum(1),
+    "max": lambda x: x.max(1),
+    "softmax": lambda x: special.softmax(x, 1),
+}
 RANGES = {"exp": (-87.3, 88.7), "erf": (-5.0, 5.0), "tanh": (-9.0, 9.0), "sigmoid": (-80.0, 80.0)}
 
 
@@ -51,18 +59,18 @@ def main() -> None:
             }
             for side, turns in found.items()
         }
-        for name in EXACT
+        for name in (*EXACT, *REDUCED)
     }
-    write_result("vector_math", {"mcpu": MCPU, "functions": result})
+    write_result("vector_math", {"mcpu": MCPU, "columns": COLUMNS, "functions": result})
     print(json.dumps(result, indent=1))
 
 
 def measured(side: str) -> dict[str, dict[str, float]]:
-    """Return ns a number, and the largest relative error, of each function."""
+    """Return ns a number, and the largest relative error, of each function and reduction."""
     if side == "costlib":
         import costlib.tvm_compat  # noqa: F401
     import tvm
-    from tvm import te
+    from tvm import te, topi
 
     result = {}
     for name, exact in EXACT.items():
@@ -71,18 +79,30 @@ def measured(side: str) -> dict[str, dict[str, float]]:
         schedule = tvm.s_tir.Schedule(te.create_prim_func([given, made]))
         (loop,) = schedule.get_loops(schedule.get_sblock("made"))
         schedule.vectorize(schedule.split(loop, [None, LANES])[1])
-        main = tvm.compile(schedule.mod, target={"kind": "llvm", "mcpu": MCPU})["main"]
         numbers = np.linspace(*RANGES[name], NUMBERS).astype("float32")
-        tensors = [tvm.runtime.tensor(array) for array in (numbers, np.zeros_like(numbers))]
-        fastest_s = float("inf")
-        for _ in range(CALLS):
-            started = time.perf_counter()
-            main(*tensors)
-            fastest_s = min(fastest_s, time.perf_counter() - started)
-        wanted = exact(numbers.astype("float64"))
-        error = np.abs(tensors[1].numpy() / wanted - 1)[wanted != 0].max()
-        result[name] = {"ns": 1e9 * fastest_s / NUMBERS, "relative_error": float(f"{error:.2g}")}
+        result[name] = timed(schedule.mod, numbers, exact(numbers.astype("float64")))
+    for name, exact in REDUCED.items():
+        rows = np.random.default_rng(0).random((NUMBERS // COLUMNS, COLUMNS), "float32")
+        given = te.placeholder(rows.shape, "float32", name="given")
+        made = topi.nn.softmax(given) if name == "softmax" else getattr(topi, name)(given, 1)
+        mod = tvm.IRModule({"main": te.create_prim_func([given, made])})
+        result[name] = timed(mod, rows, exact(rows.astype("float64")))
     return result
+
+
+def timed(mod: Any, numbers: Any, wanted: Any) -> dict[str, float]:
+    """Compile a program of numbers, call it, and hold what it computes against what is wanted."""
+    import tvm
+
+    main = tvm.compile(mod, target={"kind": "llvm", "mcpu": MCPU})["main"]
+    given, found = (tvm.runtime.tensor(a) for a in (numbers, np.zeros(wanted.shape, "float32")))
+    fastest_s = float("inf")
+    for _ in range(CALLS):
+        started = time.perf_counter()
+        main(given, found)
+        fastest_s = min(fastest_s, time.perf_counter() - started)
+    error = np.abs(found.numpy() / wanted - 1)[wanted != 0].max()
+    return {"ns": 1e9 * fastest_s / numbers.size, "relative_error": float(f"{error:.2g}")}
 
 
 def of_each(function: Callable[[Any], Any], numbers: Any) -> Callable[[Any], Any]:

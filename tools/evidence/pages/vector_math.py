@@ -1,4 +1,4 @@
-"""Elementary functions, as TVM and as costlib compile them."""
+"""Elementary functions and reductions, as TVM and as costlib compile them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ def parts() -> list[str]:
     return [
         "TVM calls the C library for `exp` and `erf`, a number at a time. In programs that costlib "
         "compiles for a CPU they are polynomials, which vector instructions compute; `tanh` and "
-        "`sigmoid` gain as well, and with them softmax, GELU and SiLU. The table has nanoseconds a "
-        "number, the range over the turns of both sides, and the largest relative error, on one "
-        f"core with `{result['mcpu']}` code.",
+        "`sigmoid` gain as well, and with them softmax, GELU and SiLU. Where the innermost loop of a "
+        "program is a sum or a maximum along a row, TVM adds one number after the other; costlib "
+        "does so in lanes, and combines them in the end. The table has nanoseconds a number, the "
+        "range over the turns of both sides, and the largest relative error, on one core with "
+        f"`{result['mcpu']}` code. Rows have {result['columns']} numbers.",
         table(
             ["function", "TVM, ns", "range", "costlib, ns", "range", "faster", "error", "of TVM"],
             [
@@ -42,4 +44,4 @@ def _times(side: Mapping[str, Any]) -> list[str]:
     return [f"{side['ns']:.2f}", between(*side["ns_range"])]
 
 
-PAGE = Page("vector-math", "Elementary functions", parts, ("vector_math",))
+PAGE = Page("vector-math", "Functions and reductions", parts, ("vector_math",))
