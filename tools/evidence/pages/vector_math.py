@@ -19,8 +19,8 @@ def parts() -> list[str]:
     return [
         "TVM calls the C library for `exp` and `erf`, a number at a time. In programs that costlib "
         "compiles for a CPU they are polynomials, which vector instructions compute; `tanh` and "
-        "`sigmoid` gain as well, and with them softmax, GELU and SiLU. Where the innermost loop of a "
-        "program is a sum or a maximum along a row, TVM adds one number after the other; costlib "
+        "`sigmoid` gain as well, and with them softmax, GELU and SiLU. Where the innermost loop of "
+        "a program is a sum or a maximum along a row, TVM adds one number after the other; costlib "
         "does so in lanes, and combines them in the end. The table has nanoseconds a number, the "
         "range over the turns of both sides, and the largest relative error, on one core with "
         f"`{result['mcpu']}` code. Rows have {result['columns']} numbers.",
