@@ -2,9 +2,9 @@
 
 A tuned program reads the weights in the order in which they lie, a few lines at a time, and then
 computes with them for hundreds of cycles. Processors recognise such a stream late or not at all:
-each time the program waits as long as a cache, or memory, takes to answer. Where a network's
-weights are not in the caches that is a tenth to a fifth of its time. Here the next lines are asked
-for before the computation with these.
+each time the program waits as long as a cache, or memory, takes to answer. Here the next lines are
+asked for before the computation with these. That shows where the weights of a network do not stay
+in the caches.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from costlib.workloads.importers.primitive import with_root
 from costlib.workloads.interface import with_interface
 from costlib.workloads.joined import joined_products
 from costlib.workloads.layout import decomposed, legalize_conv2d
+from costlib.workloads.means import legalize_mean
 from costlib.workloads.network import Network
 from costlib.workloads.norms import with_norms
 from costlib.workloads.packed_products import with_packed_products
@@ -58,7 +59,7 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
     passes = [
         transform.DeadCodeElimination(),
         transform.FoldConstant(),
-        transform.LegalizeOps({"relax.nn.conv2d": legalize_conv2d}),
+        transform.LegalizeOps({"relax.nn.conv2d": legalize_conv2d, "relax.mean": legalize_mean}),
         _anonymous,
         transform.AnnotateTIROpPattern(),
         transform.FoldConstant(),
