@@ -7,7 +7,7 @@ particular TVM release lives in this package and nowhere else:
 - :mod:`~costlib.tvm_compat.versions`: the pins, and the error when they are not met;
 - :mod:`~costlib.tvm_compat.fast_start`: start-up in seconds instead of minutes;
 - :mod:`~costlib.tvm_compat.vector_math`: exponentials that compile to vector instructions;
-- :mod:`~costlib.tvm_compat.flat_loops`: vector reductions, and weights asked for ahead of time;
+- :mod:`~costlib.tvm_compat.lowering`: what is done to programs between schedule and machine code;
 - :mod:`~costlib.tvm_compat.nan_math`: maxima that keep a NaN;
 - :mod:`~costlib.tvm_compat.typed_pointers`: programs for tensor cores that compile;
 - :mod:`~costlib.tvm_compat.wmma`: tensor cores for bfloat16 and TF32;
@@ -28,10 +28,10 @@ tvm = start()
 from tvm import relax, te, tirx, topi  # noqa: E402
 from tvm.s_tir import meta_schedule as ms  # noqa: E402
 
-from costlib.tvm_compat import flat_loops, nan_math, typed_pointers, vector_math  # noqa: E402
+from costlib.tvm_compat import lowering, nan_math, typed_pointers, vector_math  # noqa: E402
 
 vector_math.install()
-flat_loops.install()
+lowering.install()
 nan_math.install()
 typed_pointers.install()
 

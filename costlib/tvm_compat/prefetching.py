@@ -10,7 +10,7 @@ in the caches.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tvm
@@ -18,7 +18,7 @@ from tvm import tirx
 from tvm.ir.expr import TensorLoad
 from tvm.sym import detect_linear_equation
 
-from costlib.tvm_compat.rewriting import Rewriter
+from costlib.tvm_compat.rewriting import Rewriter, nodes_in, stores_in
 
 _SERIAL = 0
 _LINE_BYTES = 64
@@ -41,9 +41,7 @@ def with_prefetches(function: Any) -> Any:
 
     It is the same object if there is nothing to ask for.
     """
-    accesses = _Accesses()
-    accesses.walk(function.body, ())
-    streams = accesses.streams()
+    streams = _streams(function)
     return function.with_body(_Asking(streams).visit(function.body)) if streams else function
 
 
@@ -85,37 +83,18 @@ class _Asking(Rewriter):
         return None
 
 
-class _Accesses:
-    """Which loads stand in which loops, and what is written."""
-
-    def __init__(self) -> None:
-        self._written: set[Any] = set()
-        self._loads: list[tuple[Any, tuple[Any, ...]]] = []
-
-    def walk(self, node: Any, loops: tuple[Any, ...]) -> None:
-        """Follow a statement inside some loops, outermost first."""
-        if isinstance(node, tirx.For):
-            self.walk(node.body, (*loops, node))
-        elif isinstance(node, tirx.SeqStmt):
-            for part in node.seq:
-                self.walk(part, loops)
-        elif isinstance(node, tirx.IfThenElse):
-            for part in filter(None, (node.then_case, node.else_case)):
-                self.walk(part, loops)
-        elif isinstance(node, tirx.BufferStore):
-            self._written.add(node.buffer)
-            _Loads(lambda load: self._loads.append((load, loops))).visit(node.value)
-        elif hasattr(node, "body"):
-            self.walk(node.body, loops)
-
-    def streams(self) -> dict[Any, dict[Any, _Stream]]:
-        """Return by a loop's variable what its iterations read on, by buffer."""
-        found: dict[Any, dict[Any, _Stream]] = {}
-        for load, loops in self._loads:
-            if load.source not in self._written and (one := _streamed(load, loops)) is not None:
+def _streams(function: Any) -> dict[Any, dict[Any, _Stream]]:
+    """Return by a loop's variable what its iterations read on, by buffer; none that is written."""
+    stores = list(stores_in(function.body))
+    written = {store.buffer for store, _ in stores}
+    found: dict[Any, dict[Any, _Stream]] = {}
+    for store, loops in stores:
+        loads = (node for node in nodes_in(store.value) if isinstance(node, TensorLoad))
+        for load in loads:
+            if load.source not in written and (one := _streamed(load, loops)) is not None:
                 loop, stream = one
                 found.setdefault(loop.loop_var, {})[load.source] = stream
-        return found
+    return found
 
 
 def _streamed(load: Any, loops: Sequence[Any]) -> tuple[Any, _Stream] | None:
@@ -150,16 +129,3 @@ def _stream(load: Any, steps: list[int], extents: list[int]) -> _Stream | None:
     if extents[0] < 2 or steps[0] != piece or uses < _LEAST_USES or nbytes < _LINE_BYTES:
         return None
     return _Stream(load.source, None, piece, nbytes, uses)
-
-
-class _Loads(Rewriter):
-    """Finds what an expression loads."""
-
-    def __init__(self, found: Callable[[Any], None]) -> None:
-        super().__init__()
-        self._found = found
-
-    def replaced(self, node: Any, key: str, new: dict[str, Any]) -> Any | None:
-        if isinstance(node, TensorLoad):
-            self._found(node)
-        return None

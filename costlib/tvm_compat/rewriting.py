@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import tvm_ffi
@@ -66,6 +67,39 @@ def _fields(kind: Any) -> list[str]:
         names += [field.name for field in info.fields]
         info = info.parent_type_info
     return names
+
+
+def stores_in(node: Any, loops: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    """Return the stores of a statement without blocks, each with the loops around it."""
+    if isinstance(node, tirx.BufferStore):
+        yield node, loops
+    elif isinstance(node, tirx.For):
+        yield from stores_in(node.body, (*loops, node))
+    elif isinstance(node, tirx.SeqStmt):
+        for part in node.seq:
+            yield from stores_in(part, loops)
+    elif isinstance(node, tirx.IfThenElse):
+        for part in filter(None, (node.then_case, node.else_case)):
+            yield from stores_in(part, loops)
+    elif hasattr(node, "body"):
+        yield from stores_in(node.body, loops)
+
+
+def nodes_in(expression: Any) -> list[Any]:
+    """Return the nodes of an expression, each once, but for variables and constants."""
+    collector = _Collector()
+    collector.visit(expression)
+    return collector.found
+
+
+class _Collector(Rewriter):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[Any] = []
+
+    def replaced(self, node: Any, key: str, new: dict[str, Any]) -> Any | None:
+        self.found.append(node)
+        return None
 
 
 def without_argument_names(function: Any) -> Any:

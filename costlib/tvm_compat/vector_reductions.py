@@ -20,7 +20,7 @@ from tvm.sym import detect_linear_equation
 from tvm.tirx import ForKind
 from tvm_ffi import structural_equal
 
-from costlib.tvm_compat.rewriting import Rewriter
+from costlib.tvm_compat.rewriting import Rewriter, nodes_in
 
 _VECTOR_BYTES = 64
 _MOST_VECTORS = 4
@@ -152,11 +152,13 @@ def _reduction_of(loop: Any) -> _Reduction | None:
     if found is None or extent < _LEAST_VECTORS * _width(dtype):
         return None
     place, combine, value = found
-    loads = _Loads()
-    loads.visit(value)
-    if loads.has_branch or any(load.source.same_as(store.buffer) for load in loads.found):
+    nodes = nodes_in(value)
+    loads = [node for node in nodes if isinstance(node, TensorLoad)]
+    if any(_is_branch(node) for node in nodes) or any(
+        load.source.same_as(store.buffer) for load in loads
+    ):
         return None
-    steps = [_step(index, loop.loop_var) for load in loads.found for index in load.indices]
+    steps = [_step(index, loop.loop_var) for load in loads for index in load.indices]
     if 1 not in steps or not {0, 1}.issuperset(steps) or _step(store.indices[0], loop.loop_var):
         return None
     return _Reduction(before, loop.loop_var, extent, place, combine, value)
@@ -192,6 +194,10 @@ def _combined(store: Any) -> tuple[Any, Callable[[Any, Any], Any], Any] | None:
     return None
 
 
+def _is_branch(node: Any) -> bool:
+    return isinstance(node, Call) and getattr(node.op, "name", "").endswith("if_then_else")
+
+
 def _step(index: Any, variable: Any) -> int | None:
     """Return by how much an index grows with a variable; ``None`` if that is not known."""
     linear = detect_linear_equation(index, [variable])
@@ -200,22 +206,6 @@ def _step(index: Any, variable: Any) -> int | None:
 
 def _width(dtype: str) -> int:
     return _VECTOR_BYTES * 8 // int(tvm.DataType(dtype).bits)
-
-
-class _Loads(Rewriter):
-    """Finds what an expression loads, and whether it does so always."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[Any] = []
-        self.has_branch = False
-
-    def replaced(self, node: Any, key: str, new: dict[str, Any]) -> Any | None:
-        if isinstance(node, TensorLoad):
-            self.found.append(node)
-        elif isinstance(node, Call):
-            self.has_branch |= getattr(node.op, "name", "").endswith("if_then_else")
-        return None
 
 
 class _Substitution(Rewriter):

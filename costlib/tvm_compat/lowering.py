@@ -13,6 +13,7 @@ import tvm
 from tvm import s_tir, tirx
 from tvm.tirx import compilation_pipeline
 
+from costlib.tvm_compat.odd_vectors import marked, with_whole_loads
 from costlib.tvm_compat.prefetching import with_prefetches
 from costlib.tvm_compat.vector_reductions import with_vector_reductions
 
@@ -25,7 +26,7 @@ def install() -> None:
 
     def pipeline() -> Any:
         lower, host, device = stock()
-        return tvm.ir.transform.Sequential([_changed, lower]), host, device
+        return tvm.ir.transform.Sequential([_changed, lower, _vectors_changed]), host, device
 
     compilation_pipeline.PIPELINE_MAP[_PIPELINE] = pipeline
 
@@ -39,12 +40,17 @@ def _changed(mod: Any, _context: Any) -> Any:
     changed = {}
     for variable, function in _as_loops()(mod).functions.items():
         if isinstance(function, tirx.PrimFunc):
-            other = with_prefetches(with_vector_reductions(function))
+            other = marked(with_prefetches(with_vector_reductions(function)))
             if not other.same_as(function):
                 changed[variable] = other
     mod = tvm.IRModule(mod.functions, attrs=mod.attrs)
     mod.update(tvm.IRModule(changed))
     return mod
+
+
+@tirx.transform.prim_func_pass(opt_level=0)  # type: ignore[untyped-decorator]
+def _vectors_changed(function: Any, _mod: Any, _context: Any) -> Any:
+    return with_whole_loads(function)
 
 
 def _as_loops() -> Any:
