@@ -91,8 +91,13 @@ class BesideEngines(BaseModel):
         return found
 
     def ratio(self, engine: str) -> float | None:
-        """Return how many times as fast as an engine the tuned network is."""
+        """Return how many times as fast as an engine the tuned network is.
+
+        Where a compiled network is slower than PyTorch's own, that counts: nobody would compile it.
+        """
         theirs = self.seconds(engine)
+        if theirs and engine.startswith("compiled") and self.pytorch_s:
+            theirs = min(theirs, self.pytorch_s)
         return theirs / self.costlib_s if theirs and self.costlib_s else None
 
     @property

@@ -126,9 +126,12 @@ class Provenance(_Strict):
 
     @property
     def newest(self) -> Run | None:
-        """The newest run whose commit is known; ``None`` if none is."""
+        """The newest run whose commit is known; ``None`` if none is.
+
+        Of those of one day it is one after which nothing changed, the last that is noted.
+        """
         runs = [run for run in self.runs() if run.commit]
-        return max(runs, key=lambda run: run.measured[1], default=None)
+        return max(runs[::-1], key=lambda run: (run.measured[1], not run.since), default=None)
 
     def runs(self, page: str | None = None) -> list[Run]:
         """Return the runs that are shown on a page; by default, all of them."""

@@ -25,6 +25,7 @@ _COMPARED = (
     "shipped bundle. Then each runs beside PyTorch, `torch.compile`, ONNX Runtime "
     "and OpenVINO: float32, the same threads, the hint for latency, "
     "in turns until those of each agree. `torch.compile` with max-autotune has its weights frozen. "
+    "Where `torch.compile` is slower than PyTorch without it, that counts. "
     "An engine that cannot load a network, or computes something else than PyTorch, has no latency."
 )
 
@@ -161,7 +162,8 @@ def _problems(rows: Sequence[BesideEngines]) -> list[str]:
     if not lines:
         return []
     head = ["network", "engine", "why"]
-    return ["## What did not run", origin("engines"), table(head, lines)]
+    words = "Engines without a latency, and what they say."
+    return ["## What did not run", words, origin("engines"), table(head, lines)]
 
 
 def _pictures() -> Pictures:
