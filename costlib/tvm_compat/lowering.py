@@ -11,24 +11,16 @@ from typing import Any
 
 import tvm
 from tvm import s_tir, tirx
-from tvm.tirx import compilation_pipeline
 
 from costlib.tvm_compat.odd_vectors import marked, with_whole_loads
+from costlib.tvm_compat.pipeline import install_passes
 from costlib.tvm_compat.prefetching import with_prefetches
 from costlib.tvm_compat.vector_reductions import with_vector_reductions
-
-_PIPELINE = "s_tir"
 
 
 def install() -> None:
     """Let every program that is compiled for a CPU from now on be changed so."""
-    stock = compilation_pipeline.PIPELINE_MAP[_PIPELINE]
-
-    def pipeline() -> Any:
-        lower, host, device = stock()
-        return tvm.ir.transform.Sequential([_changed, lower, _vectors_changed]), host, device
-
-    compilation_pipeline.PIPELINE_MAP[_PIPELINE] = pipeline
+    install_passes(before=[_changed], after=[_vectors_changed])
 
 
 @tvm.transform.module_pass(opt_level=0)  # type: ignore[untyped-decorator]

@@ -14,12 +14,11 @@ from typing import Any
 import tvm
 from tvm import tirx
 from tvm.ir import register_op_attr
-from tvm.tirx import compilation_pipeline
 
+from costlib.tvm_compat.pipeline import install_passes
 from costlib.tvm_compat.rewriting import BLOCK, Rewriter
 
 _LEVEL = 20
-_PIPELINE = "s_tir"
 _NAMES = {"prim.Max": "tirx.nan_max", "prim.Min": "tirx.nan_min", "prim.NE": "tirx.nan_ne"}
 _EQUALITIES = {"prim.EQ", "prim.NE"}
 """Which LLVM does not know of booleans."""
@@ -38,13 +37,7 @@ def install() -> None:
         "tirx.nan_min", target="llvm", f=_lowering(tirx.Min, lambda x, y: x < y), level=_LEVEL
     )
     tirx.register_intrin_lowering("tirx.nan_ne", target="llvm", f=_not_equal, level=_LEVEL)
-    stock = compilation_pipeline.PIPELINE_MAP[_PIPELINE]
-
-    def pipeline() -> Any:
-        lower, host, device = stock()
-        return tvm.ir.transform.Sequential([_keep_nans, lower]), host, device
-
-    compilation_pipeline.PIPELINE_MAP[_PIPELINE] = pipeline
+    install_passes(before=[_keep_nans])
 
 
 _PURE = 0

@@ -1,8 +1,8 @@
 """Vectors of odd lengths that are loaded as whole ones.
 
-Design spaces split loops without a rest, so that where a dimension is 15, 197 or 1500 long the best
-vector has 15 or 12 numbers more than whole registers hold. LLVM computes with the register that
-they fill in part, but loads them as 8, 4, 2 and 1 numbers and puts these together, which takes
+Design spaces split loops without a rest, so that where a dimension is 15 or 1500 long the best
+vector has 15 or 60 numbers, which do not fill whole registers. LLVM computes with whole ones all
+the same, but loads the last of them as 8, 4, 2 and 1 numbers and puts these together, which takes
 longer than to compute. With AVX-512 a load can be told which numbers it is to leave out.
 """
 

@@ -12,23 +12,15 @@ from typing import Any
 
 import tvm
 from tvm import tirx
-from tvm.tirx import compilation_pipeline
 
+from costlib.tvm_compat.pipeline import install_passes
 from costlib.tvm_compat.rewriting import Rewriter
 from costlib.tvm_compat.wmma import with_tf32_fragments
-
-_PIPELINE = "s_tir"
 
 
 def install() -> None:
     """Let every program that is compiled for a GPU from now on have such pointers."""
-    stock = compilation_pipeline.PIPELINE_MAP[_PIPELINE]
-
-    def pipeline() -> Any:
-        lower, host, device = stock()
-        return tvm.ir.transform.Sequential([lower, _typed]), host, device
-
-    compilation_pipeline.PIPELINE_MAP[_PIPELINE] = pipeline
+    install_passes(after=[_typed])
 
 
 @tvm.tirx.transform.prim_func_pass(opt_level=0)  # type: ignore[untyped-decorator]

@@ -25,7 +25,7 @@ def called(library, *arrays, shape):
 
 
 def is_in_lanes(library):
-    """Say whether it ends in a vector whose halves are combined."""
+    """Say whether a buffer of lanes is in its code."""
     return "lanes" in library.inspect_source("ll")
 
 
