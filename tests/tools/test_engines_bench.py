@@ -69,6 +69,12 @@ def test_means_are_over_the_networks_that_an_engine_runs() -> None:
     assert rows[0].ratio_to_best == 0.5
 
 
+def test_a_compiled_network_that_is_slower_than_the_original_counts_as_that() -> None:
+    made = row(compiled_s=9e-3, compiled_max_autotune_s=1.5e-3)
+    assert (made.ratio("compiled"), made.ratio("compiled_max_autotune")) == (2.0, 1.5)
+    assert row(compiled_s=9e-3, pytorch_s=None).ratio("compiled") == 9.0
+
+
 def test_a_full_run_keeps_what_is_committed_of_other_cases(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -125,6 +125,12 @@ def test_a_page_says_in_one_place_what_is_older_than_the_newest_evidence(known: 
     assert "than the newest evidence, which is of commit `aaaa`: slow." in text
 
 
+def test_of_one_day_the_newest_is_the_last_after_which_nothing_changed() -> None:
+    runs = run("a", commit="aa"), run("b", commit="bb"), run("c", commit="cc", since=("loops",))
+    newest = made_up(*runs).newest
+    assert newest is not None and newest.commit == "bb"
+
+
 @pytest.mark.parametrize("known", [made_up(run("fast", since=("loops",)))], indirect=True)
 def test_a_page_says_what_has_changed_since(known: Provenance) -> None:
     text = page()
