@@ -10,6 +10,7 @@ from costlib.hardware import Hardware
 from costlib.tvm_compat import relax, tirx, tvm
 from costlib.tvm_compat.rewriting import without_argument_names
 from costlib.workloads.behind_products import moved_behind_products
+from costlib.workloads.filled_vectors import with_filled_vectors
 from costlib.workloads.half_precision import allowing_tf32, check_half, with_half_products
 from costlib.workloads.importers.primitive import with_root
 from costlib.workloads.interface import with_interface
@@ -86,6 +87,7 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
             if network.dtype is not None:
                 plain = with_half_products(_cleaned(plain), network.dtype)
             plain = with_packed_products(_cleaned(plain), hardware.target)
+            plain = with_filled_vectors(_cleaned(plain), hardware)
             if network.precision == "int8":
                 plain = with_scales_as_arguments(plain)
             prepared = _without_noise(tvm.transform.Sequential(passes)(plain))

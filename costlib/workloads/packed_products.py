@@ -20,13 +20,11 @@ import numpy as np
 from costlib.processor import has_instructions
 from costlib.tvm_compat import relax, te, tirx, topi, tvm
 from costlib.workloads.behind_products import Looking
+from costlib.workloads.computed import call_computed, cut
 from costlib.workloads.folding import constant_of, is_call, static_type
 
 _SHIFT = 128
 """Between unsigned and signed bytes."""
-
-_FUSED_WITH_WHAT_FOLLOWS = 4
-"""TVM's kOutEWiseFusable, which products are."""
 
 
 class _Instruction(NamedTuple):
@@ -163,10 +161,14 @@ class _Rewriter(Looking):
         """Multiply by weights `... x K x N`."""
         kernel = packed(weight, instruction.group, instruction.lanes)
         if static_type(data)[1] == instruction.left:
-            return self._called(compute, data, kernel, shape)
-        sums = self._called(compute, self._signed(data), kernel, shape)
+            return self._called(compute, data, kernel)
+        sums = self._called(compute, self._signed(data), kernel)
         missing = _SHIFT * weight.sum(tuple(range(weight.ndim - 1)), dtype="int32")
         return relax.op.add(self.builder_.emit(sums), constant_of(missing))
+
+    def _called(self, compute: Callable[..., Any], data: Any, weight: np.ndarray) -> Any:
+        name = "conv2d_packed" if weight.ndim > 4 else "matmul_packed"
+        return call_computed(self.builder_, name, compute, [data, constant_of(weight)])
 
     def _signed(self, data: Any) -> Any:
         """Return unsigned bytes less 128."""
@@ -188,18 +190,6 @@ class _Rewriter(Looking):
         is_shift = isinstance(number, tvm.ir.GenericConst) and number.value.numpy() == _SHIFT
         return wide.args[0] if is_shift else None
 
-    def _called(
-        self, compute: Callable[..., Any], data: Any, weight: np.ndarray, shape: tuple[int, ...]
-    ) -> Any:
-        arguments = [data, constant_of(weight)]
-        inputs = [te.placeholder(*static_type(argument)) for argument in arguments]
-        result = compute(*inputs)
-        kernel = te.create_prim_func([*inputs, result], index_dtype_override="int64")
-        kernel = kernel.with_attr("op_pattern", _FUSED_WITH_WHAT_FOLLOWS)
-        name = "conv2d_packed" if len(weight.shape) > 4 else "matmul_packed"
-        function = self.builder_.add_func(kernel.without_attr("global_symbol"), name)
-        return relax.call_tir(function, arguments, relax.TensorType(shape, str(result.dtype)))
-
 
 def _product(shape: tuple[int, ...], instruction: _Instruction) -> Callable[[Any, Any], Any]:
     def compute(x: Any, weight: Any) -> Any:
@@ -213,7 +203,8 @@ def _product(shape: tuple[int, ...], instruction: _Instruction) -> Callable[[Any
             right = weight[column // lanes, outer, column % lanes, inner]
             return te.sum(left * right.astype(instruction.sums), axis=[outer, inner])
 
-        return _cut(value, shape, blocks * lanes, "matmul_packed")
+        whole = te.compute((*shape[:-1], blocks * lanes), value, name="matmul_packed")
+        return cut(whole, shape)
 
     return compute
 
@@ -240,7 +231,8 @@ def _convolution(
             by = weight[channel // lanes, ky, kx, outer, channel % lanes, inner]
             return te.sum(read * by.astype(instruction.sums), axis=[ky, kx, outer, inner])
 
-        return _cut(value, shape, blocks * lanes, "conv2d_packed")
+        whole = te.compute((*shape[:-1], blocks * lanes), value, name="conv2d_packed")
+        return cut(whole, shape)
 
     return compute
 
@@ -251,11 +243,3 @@ def _filled_up(x: Any, depth: int) -> Any:
         return x
     before = [0] * len(x.shape)
     return topi.nn.pad(x, before, [*before[1:], missing], name="pad_temp")
-
-
-def _cut(value: Callable[..., Any], shape: tuple[int, ...], whole: int, name: str) -> Any:
-    """Compute all columns, and keep those that are wanted."""
-    result = te.compute((*shape[:-1], whole), value, name=name)
-    if whole == shape[-1]:
-        return result
-    return te.compute(shape, result, name="cut")

@@ -7,12 +7,13 @@ they are a quarter or an eighth as long this way. Activations and sums stay in f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 
 from costlib.tvm_compat import relax, te, tirx, tvm
+from costlib.workloads.computed import call_computed
 from costlib.workloads.folding import constant_of, is_call, rewritten, static_type
 
 WeightFormat = Literal["int8", "int4"]
@@ -22,9 +23,6 @@ _GROUP = 32
 
 _SMALLEST_GROUP = 8
 _LARGEST = {"int8": 127, "int4": 7}
-
-_FUSED_WITH_WHAT_FOLLOWS = 4
-"""TVM's kOutEWiseFusable, which products are."""
 
 
 def with_small_weights(mod: Any, weights: WeightFormat) -> Any:
@@ -125,20 +123,14 @@ class _Rewriter(relax.PyExprMutator):  # type: ignore[misc]
         (left, *_), (shape, _) = visited.args, static_type(call)
         assert shape is not None
         if self.weights == "int8":
-            product = self._called(_int8_product(shape, len(codes)), left, [codes], shape)
+            product = self._called(_int8_product(shape, len(codes)), left, codes)
             return relax.op.multiply(self.builder_.emit(product), constant_of(scales[0]))
         kernel = _int4_product(shape, len(codes), len(codes) // len(scales))
-        return self._called(kernel, left, [packed(codes), scales], shape)
+        return self._called(kernel, left, packed(codes), scales)
 
-    def _called(
-        self, compute: Callable[..., Any], left: Any, constants: Sequence[Any], shape: Any
-    ) -> Any:
+    def _called(self, compute: Callable[..., Any], left: Any, *constants: np.ndarray) -> Any:
         arguments = [left, *map(constant_of, constants)]
-        inputs = [te.placeholder(*static_type(argument)) for argument in arguments]
-        kernel = te.create_prim_func([*inputs, compute(*inputs)], index_dtype_override="int64")
-        kernel = kernel.with_attr("op_pattern", _FUSED_WITH_WHAT_FOLLOWS)
-        function = self.builder_.add_func(kernel.without_attr("global_symbol"), "matmul_int")
-        return relax.call_tir(function, arguments, relax.TensorType(shape, "float32"))
+        return call_computed(self.builder_, "matmul_int", compute, arguments)
 
 
 def _int8_product(shape: tuple[int, ...], depth: int) -> Callable[[Any, Any], Any]:

@@ -22,6 +22,9 @@ _SMALL_WEIGHTS = "int"
 _PACKED, _BLOCKS = "packed", ((16, 4), (16, 2), (4, 4))
 """What a product with packed weights has in its name, and the innermost extents of those."""
 
+_MOST_LANES = 16
+"""Weights of convolutions with channels last are filled up with fewer outputs than that."""
+
 _STEPS = {
     "subtract_divide_multiply_add": "batch-norm",
     **{
@@ -151,9 +154,11 @@ def _groups(operator: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, int]
 def _channels_last(shapes: Sequence[tuple[int, ...]]) -> bool:
     """Whether a convolution's data and weight have their channels last."""
     (data, weight), result = shapes[:2], shapes[-1]
-    last = result[-1] == weight[0] and data[-1] % weight[-1] == 0
     first = result[1] == weight[0] and data[1] % weight[1] == 0
-    return last and (not first or math.prod(weight[1:-1]) < math.prod(weight[2:]))
+    filled_up = weight[0] - result[-1]
+    if not 0 <= filled_up < _MOST_LANES or data[-1] % weight[-1]:
+        return False
+    return not first or (not filled_up and math.prod(weight[1:-1]) < math.prod(weight[2:]))
 
 
 def _extents(operator: str, shapes: Sequence[tuple[int, ...]]) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.polynomial.polynomial import polyfromroots
 
 from costlib.tvm_compat import tirx, tvm
+from costlib.workloads.computed import FUSED_WITH_WHAT_FOLLOWS
 
 _TAPS = 3
 _POINTS = {
@@ -37,9 +38,6 @@ OUTPUT = "winograd_output"
 
 BY_HAND = {"schedule_rule": "None"}
 """Annotations of blocks that MetaSchedule's rules are to leave alone."""
-
-_FUSED_WITH_WHAT_FOLLOWS = 4
-"""TVM's kOutEWiseFusable, which convolutions are, too."""
 
 _LANES = (16, 8)
 """Channels of a step, the first that divides them all; with blocks, a block."""
@@ -175,7 +173,7 @@ def output_transform(output: Image, tile: int) -> Any:
         return statements
 
     function = _function(m, y, tiles(output, tile), output, body, OUTPUT)
-    return function.with_attr("op_pattern", _FUSED_WITH_WHAT_FOLLOWS)
+    return function.with_attr("op_pattern", FUSED_WITH_WHAT_FOLLOWS)
 
 
 class _Line:

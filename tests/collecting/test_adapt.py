@@ -134,7 +134,7 @@ def test_a_machine_is_learnt(
     assert {"random", "evolved"} <= set(rows["origin"])
     for one in (tuning.model, tuning.draft):
         assert one is not None
-        assert one.after.top1 >= one.before.top1 and one.after.top5 >= one.before.top5
+        assert one.after.pairwise_accuracy >= one.before.pairwise_accuracy
     first, *_, last = found.curve
     assert (first.minutes, first.model, last.model) == (0, tuning.model.before, tuning.model.after)
     assert len(found.curve) == 4
