@@ -8,14 +8,17 @@ function. If it is asked to, that notes the time before each of them and after t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from enum import IntEnum
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from costlib.tvm_compat import relax, tirx, tvm
+from costlib.tvm_compat.concatenations import IN_PLACE, joined_in_place
 from costlib.tvm_compat.straight_line import (
     ALIGNMENT,
     Base,
@@ -36,8 +39,8 @@ TRACED = "costlib_traced"
 CALLS = "costlib_calls"
 """The function that returns the names of what is called, as JSON."""
 
-REWRITTEN = "_prepacked"
-"""What TVM appends to the name of a kernel whose weights are laid out anew."""
+_CHANGED = re.compile(rf"(_prepacked)?({IN_PLACE}\d*)?$")
+"""What TVM appends to the name of a kernel whose weights are laid out anew, and what we do."""
 
 BODY = "costlib_body"
 """The one function, of inputs, outputs, constants, work space, clock and whether it is traced."""
@@ -86,7 +89,10 @@ class Direct(NamedTuple):
 
 
 def with_direct_calls(
-    mod: Any, target: Any, on_direct: Callable[[Direct], None] = lambda direct: None
+    mod: Any,
+    target: Any,
+    axes: Mapping[str, int] = MappingProxyType({}),
+    on_direct: Callable[[Direct], None] = lambda direct: None,
 ) -> Any:
     """Give a module a ``main`` that calls its kernels directly.
 
@@ -99,14 +105,18 @@ def with_direct_calls(
         After ``CallTIRRewrite``, before memory is planned.
     target
         What it is compiled for.
+    axes
+        What :func:`costlib.tvm_compat.concatenations.concatenations` returns.
     on_direct
         Told what is called with what.
     """
     lines: dict[str, Line] = {}
+    builder = relax.BlockBuilder(mod)
     for name in sorted(str(variable.name_hint) for variable in mod.get_global_vars()):
         if name.startswith(MAIN) and isinstance(mod[name], relax.Function):
             with suppress(NotStraightError):
-                lines[name] = line_of(mod, name)
+                lines[name] = joined_in_place(line_of(mod, name), builder, axes)
+    mod = builder.get()
     packs = pack_constants(list(lines.values()))
     for (name, line), pack in zip(lines.items(), packs, strict=True):
         writer = _Writer(name, line, pack, target)
@@ -114,6 +124,11 @@ def with_direct_calls(
             on_direct(writer.direct)
         mod = writer.written_to(mod)
     return mod
+
+
+def prepared_name(name: str) -> str:
+    """Return what a kernel was called before its network was compiled."""
+    return _CHANGED.sub("", name, count=1)
 
 
 class _Writer:

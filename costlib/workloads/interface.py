@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from costlib.frozen import Frozen
 from costlib.tvm_compat import relax, tvm
-from costlib.tvm_compat.direct_calls import CALLS, REWRITTEN
+from costlib.tvm_compat.direct_calls import CALLS, prepared_name
 from costlib.tvm_compat.merging import merged
 from costlib.workloads.folding import constant_of
 from costlib.workloads.network import Network
@@ -125,8 +125,7 @@ def calls_of(machine: Any) -> list[Kernel] | None:
 
 
 def _kernel(kernels: Mapping[str, Kernel], name: str) -> Kernel:
-    """Return a kernel by its name, which is longer where its weights were laid out anew."""
-    return kernels.get(name.removesuffix(REWRITTEN)) or Kernel(name=name)
+    return kernels.get(prepared_name(name)) or Kernel(name=name)
 
 
 def _told(machine: Any, name: str) -> bytes | None:

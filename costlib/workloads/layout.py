@@ -81,6 +81,7 @@ def converted(mod: Any, layout: str) -> Any:
         transform.Normalize(),
         transform.ConvertLayout({_CONV2D: _layouts(layout)}),
         transform.Normalize(),
+        transform.EliminateCommonSubexpr(),  # Each reader of a tensor converts it.
         transform.CanonicalizeBindings(),
         transform.DeadCodeElimination(),
     ]
