@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import tvm_ffi
@@ -100,6 +100,23 @@ class _Collector(Rewriter):
     def replaced(self, node: Any, key: str, new: dict[str, Any]) -> Any | None:
         self.found.append(node)
         return None
+
+
+def substituted(node: Any, values: Mapping[Any, Any]) -> Any:
+    """Put expressions in the place of variables."""
+    return _Substitution(values).visit(node)
+
+
+class _Substitution(Rewriter):
+    def __init__(self, values: Mapping[Any, Any]) -> None:
+        super().__init__()
+        self._values = values
+
+    def visit(self, node: Any) -> Any:
+        """Return a node, or what takes its place."""
+        if isinstance(node, tirx.Var) and node in self._values:
+            return self._values[node]
+        return super().visit(node)
 
 
 def without_argument_names(function: Any) -> Any:

@@ -20,7 +20,7 @@ from tvm.sym import detect_linear_equation
 from tvm.tirx import ForKind
 from tvm_ffi import structural_equal
 
-from costlib.tvm_compat.rewriting import Rewriter, nodes_in
+from costlib.tvm_compat.rewriting import Rewriter, nodes_in, substituted
 
 _VECTOR_BYTES = 64
 _MOST_VECTORS = 4
@@ -72,7 +72,7 @@ class _Reduction(NamedTuple):
 
     def at(self, iteration: Any) -> Any:
         """Return the value of an iteration."""
-        return _Substitution(self.variable, iteration).visit(self.value)
+        return substituted(self.value, {self.variable: iteration})
 
     def store(self, value: Any) -> Any:
         """Return the statement that combines a value with what is in the place."""
@@ -172,7 +172,7 @@ def _first_iteration(variable: Any, body: Any) -> tuple[list[Any], Any]:
     start = tirx.const(0, str(variable.ty))
     is_first = tirx.EQ(variable, start)
     if isinstance(first, tirx.IfThenElse) and structural_equal(first.condition, is_first):
-        return [_Substitution(variable, start).visit(first.then_case)], rest
+        return [substituted(first.then_case, {variable: start})], rest
     return [], body
 
 
@@ -206,18 +206,3 @@ def _step(index: Any, variable: Any) -> int | None:
 
 def _width(dtype: str) -> int:
     return _VECTOR_BYTES * 8 // int(tvm.DataType(dtype).bits)
-
-
-class _Substitution(Rewriter):
-    """Puts an expression in the place of a variable."""
-
-    def __init__(self, variable: Any, expression: Any) -> None:
-        super().__init__()
-        self._variable = variable
-        self._expression = expression
-
-    def visit(self, node: Any) -> Any:
-        """Return a node, or what takes its place."""
-        if isinstance(node, tirx.Var) and node.same_as(self._variable):
-            return self._expression
-        return super().visit(node)

@@ -9,6 +9,7 @@ from costlib.errors import CostlibError, UnsupportedModelError, quoted
 from costlib.hardware import Hardware
 from costlib.tvm_compat import relax, tirx, tvm
 from costlib.tvm_compat.rewriting import without_argument_names
+from costlib.workloads.attention import with_attention
 from costlib.workloads.behind_products import moved_behind_products
 from costlib.workloads.filled_vectors import with_filled_vectors
 from costlib.workloads.half_precision import allowing_tf32, check_half, with_half_products
@@ -80,8 +81,11 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
                 moved = partial(moved_behind_products, rounding=network.precision == "int8")
                 if network.precision == "int8":
                     plain = without_repeated_codes(_cleaned(plain))
-                for rewrite in (with_norms, moved, joined_products, products_through_views):
+                for rewrite in (with_norms, moved, joined_products):
                     plain = rewrite(_cleaned(plain))
+                if network.dtype is None:
+                    plain = with_attention(_cleaned(plain), hardware)
+                plain = products_through_views(_cleaned(plain))
             if network.weights is not None:
                 plain = with_small_weights(_cleaned(plain), network.weights)
             if network.dtype is not None:

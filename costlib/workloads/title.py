@@ -12,7 +12,7 @@ _WINDOWED = re.compile(r"(conv|avg_pool|max_pool)(\d)d")
 _HEAVY = re.compile(
     r"(conv\dd_transpose|conv\dd|avg_pool\dd|max_pool\dd|batch_matmul|matmul|layer_norm|group_norm"
     r"|instance_norm|rms_norm|log_softmax|softmax|winograd_input|winograd_output"
-    r"|layout_transform)(?=_|\d*$)"
+    r"|layout_transform|attention)(?=_|\d*$)"
 )
 """Operators that a fused one is named after, wherever they stand in its name."""
 

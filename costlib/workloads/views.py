@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from costlib.tvm_compat import relax, te, tirx, tvm
+from costlib.tvm_compat.rewriting import substituted
 from costlib.workloads.folding import count_uses, is_call, permutation, static_type
 
 
@@ -21,14 +22,14 @@ def products_through_views(mod: Any) -> Any:
     """Let products read and write through views in a Relax module in canonical form."""
     for name, function in mod.functions.items():
         if isinstance(function, relax.Function):
-            rewriter = _Rewriter(mod, _permuted(function))
+            rewriter = _Rewriter(mod, function)
             rewriter.builder_.update_func(name, rewriter.visit_expr(function))
             mod = rewriter.builder_.get()
     return mod
 
 
 @dataclass(frozen=True)
-class _View:
+class View:
     """A tensor as a look at another one.
 
     Attributes
@@ -64,6 +65,17 @@ class _View:
             step *= extent
         return found[::-1]
 
+    def place(self) -> Callable[[Sequence[Any]], list[Any]]:
+        """Return what turns indices of the view, whatever they are, into those of the source."""
+        variables = [tirx.Var("i", "int64") for _ in self.look.shape]
+        indices = self.reads(variables, self.look.shape)
+
+        def places(at: Sequence[Any]) -> list[Any]:
+            values = dict(zip(variables, at, strict=True))
+            return [substituted(index, values) for index in indices]
+
+        return places
+
 
 def _permuted(function: Any) -> dict[Any, Any]:
     """Return the call that permutes the result of each product that nothing else reads."""
@@ -82,46 +94,27 @@ def _permuted(function: Any) -> dict[Any, Any]:
     return found
 
 
-@relax.expr_functor.mutator
-class _Rewriter(relax.PyExprMutator):  # type: ignore[misc]
-    def __init__(self, mod: Any, permuted: dict[Any, Any]) -> None:
+class ThroughViews(relax.PyExprMutator):  # type: ignore[misc]
+    """A rewriter that knows what views products could read and write through."""
+
+    def __init__(self, mod: Any, function: Any) -> None:
         super().__init__(mod)
-        self.permuted = permuted
-        self.done: set[Any] = set()
+        self._permuted = _permuted(function)
+        self._done: set[Any] = set()
 
-    def visit_call_(self, call: Any) -> Any:
-        product = self.visit_expr_post_order(call)
-        if call in self.done:
-            return product.args[0]
-        if not is_call(call, "relax.matmul"):
-            return product
-        left, right = (self._view(argument) for argument in product.args)
-        shape, dtype = static_type(call)
-        permute = self.permuted.get(call)
-        if (
-            shape is None
-            or left is None
-            or right is None
-            or len(shape) < 3
-            or not left.look.ndim == right.look.ndim == len(shape)
-            or left.look.shape[:-2] != right.look.shape[:-2]
-            or static_type(product.args[0])[1] != dtype
-            or static_type(product.args[1])[1] != dtype
-        ):
-            return product
-        moved = [not v.source.same_as(a) for v, a in zip((left, right), product.args, strict=True)]
-        if permute is None and not any(moved):
-            return product
-        order = list(range(len(shape)))
-        if permute is not None:
-            order = permutation(permute)
-            self.done.add(permute)
-        compute = _product(left, right, shape, order)
-        return self.builder_.call_te(
-            compute, left.source, right.source, primfunc_name_hint="matmul"
-        )
+    def is_done(self, call: Any) -> bool:
+        """Whether a call permutes a product that is written so."""
+        return call in self._done
 
-    def _view(self, expr: Any) -> _View | None:
+    def order(self, product: Any) -> list[int] | None:
+        """Return in what order the axes of a product are wanted; from then on they are."""
+        permute = self._permuted.get(product)
+        if permute is None:
+            return None
+        self._done.add(permute)
+        return permutation(permute)
+
+    def view(self, expr: Any) -> View | None:
         """Follow a tensor back as long as its innermost axis stays one of neighbours."""
         chain: list[Any] = []
         start = expr
@@ -135,7 +128,7 @@ class _Rewriter(relax.PyExprMutator):  # type: ignore[misc]
                 best = view
         return best
 
-    def _through(self, source: Any, calls: Sequence[Any]) -> _View | None:
+    def _through(self, source: Any, calls: Sequence[Any]) -> View | None:
         extents, _ = static_type(source)
         if extents is None or not isinstance(source, relax.Var):
             return None
@@ -150,7 +143,7 @@ class _Rewriter(relax.PyExprMutator):  # type: ignore[misc]
         if look.ndim == 0 or (look.strides[-1] != 1 and look.shape[-1] > 1):
             return None
         start = look.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-        return _View(source, extents, look, start)
+        return View(source, extents, look, start)
 
     def _call(self, expr: Any) -> Any:
         if not isinstance(expr, relax.Var):
@@ -174,6 +167,38 @@ class _Rewriter(relax.PyExprMutator):  # type: ignore[misc]
         return None
 
 
+@relax.expr_functor.mutator
+class _Rewriter(ThroughViews):
+    def visit_call_(self, call: Any) -> Any:
+        product = self.visit_expr_post_order(call)
+        if self.is_done(call):
+            return product.args[0]
+        if not is_call(call, "relax.matmul"):
+            return product
+        left, right = (self.view(argument) for argument in product.args)
+        shape, dtype = static_type(call)
+        if (
+            shape is None
+            or left is None
+            or right is None
+            or len(shape) < 3
+            or not left.look.ndim == right.look.ndim == len(shape)
+            or left.look.shape[:-2] != right.look.shape[:-2]
+            or static_type(product.args[0])[1] != dtype
+            or static_type(product.args[1])[1] != dtype
+        ):
+            return product
+        moved = [not v.source.same_as(a) for v, a in zip((left, right), product.args, strict=True)]
+        order = self.order(call)
+        if order is None and not any(moved):
+            return product
+        order = order or list(range(len(shape)))
+        compute = _product(left, right, shape, order)
+        return self.builder_.call_te(
+            compute, left.source, right.source, primfunc_name_hint="matmul"
+        )
+
+
 _RESHAPES = ("relax.reshape", "relax.expand_dims", "relax.squeeze")
 
 
@@ -187,7 +212,7 @@ def _slice(call: Any) -> Callable[[np.ndarray], np.ndarray] | None:
 
 
 def _product(
-    left: _View, right: _View, shape: Sequence[int], order: Sequence[int]
+    left: View, right: View, shape: Sequence[int], order: Sequence[int]
 ) -> Callable[[Any, Any], Any]:
     """Return what computes a product, its axes in another order."""
     depth = left.look.shape[-1]

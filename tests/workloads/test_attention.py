@@ -1,272 +1,229 @@
-"""What is done to the products of attention: joined, read through views, reshapes behind them."""
+"""Attention as one kernel: what is recognised as such, and that it computes the same."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from torch import nn
-from torch.nn import functional
 
-from costlib.hardware import Hardware
-from costlib.tvm_compat import relax
-from costlib.workloads import Network, extract_tasks, load_network, prepare_network
-from costlib.workloads.behind_products import moved_behind_products
-from costlib.workloads.inference import decomposed
-from costlib.workloads.joined import joined_products
-from costlib.workloads.views import products_through_views
+from costlib.errors import TargetError
+from costlib.hardware import Hardware, find_hardware
+from costlib.tuning.check import check
+from costlib.workloads import Network, Task, extract_tasks, load_network
+from costlib.workloads.attention_kernel import Attention, Machine, rows_of_block
+from costlib.workloads.variants import varied
 
-Check = Callable[[Network], None]
-FEW = settings(
-    deadline=None,
-    max_examples=6,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+Scores = Callable[[torch.Tensor], torch.Tensor]
 
 
-class Attention(nn.Module):
-    """Self-attention with ``heads`` and fewer heads of keys and values."""
+def on(lanes: int) -> Hardware:
+    try:
+        hardware = Hardware.local(mcpu="x86-64-v3", num_cores=2)
+    except TargetError as error:
+        pytest.skip(str(error))
+    return hardware.model_copy(update={"vector_bits": 32 * lanes})
 
-    def __init__(self, heads: int, groups: int, width: int, *, bias: bool, fused: bool) -> None:
+
+class Heads(nn.Module):
+    """Queries, keys and values from one product, as most networks have them."""
+
+    def __init__(self, heads: int, width: int, scores: Scores) -> None:
         super().__init__()
-        self.heads, self.groups, self.width, self.fused = heads, groups, width, fused
-        depth = heads * width
-        self.query = nn.Linear(depth, depth, bias=bias)
-        self.key = nn.Linear(depth, groups * width, bias=bias)
-        self.value = nn.Linear(depth, groups * width, bias=bias)
-        self.out = nn.Linear(depth, depth)
+        self.heads, self.width, self.scores = heads, width, scores
+        torch.manual_seed(0)
+        self.joined = nn.Linear(24, 3 * heads * width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        count, length, depth = x.shape
-
-        def split(projected: torch.Tensor, heads: int) -> torch.Tensor:
-            apart = projected.view(count, length, heads, self.width).transpose(1, 2)
-            repeats = self.heads // heads
-            spread = apart[:, :, None].expand(-1, -1, repeats, -1, -1)
-            return spread.reshape(count, self.heads, length, self.width)
-
-        q = split(self.query(x), self.heads)
-        k, v = (split(layer(x), self.groups) for layer in (self.key, self.value))
-        if self.fused:
-            y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        else:
-            y = torch.softmax(q @ k.transpose(-1, -2) / self.width**0.5, -1) @ v
-        return self.out(y.transpose(1, 2).reshape(count, length, depth))
+        count, rows, _ = x.shape
+        parts = self.joined(x).reshape(count, rows, 3, self.heads, self.width)
+        q, k, v = parts.permute(2, 0, 3, 1, 4)
+        weights = self.scores(q @ k.transpose(-1, -2)).softmax(-1)
+        return (weights @ v).transpose(1, 2).reshape(count, rows, -1)
 
 
-def loaded(module: nn.Module, *shape: int) -> Network:
-    torch.manual_seed(0)
-    return load_network(module.eval(), example_inputs=(torch.randn(shape),))
+class Plain(nn.Module):
+    """Whatever a function does."""
 
-
-def kernels(network: Network, hardware: Hardware) -> list[str]:
-    found: list[str] = []
-
-    def visit(node: Any) -> None:
-        if isinstance(node, relax.Call) and getattr(node.op, "name", "") == "relax.call_tir":
-            found.append(str(node.args[0].name_hint))
-
-    relax.analysis.post_order_visit(prepare_network(network, hardware)["main"], visit)
-    return found
-
-
-@FEW
-@given(
-    heads=st.sampled_from([1, 2, 4]),
-    shared=st.sampled_from([1, 2]),
-    width=st.sampled_from([1, 3, 8]),
-    length=st.integers(1, 6),
-    count=st.integers(1, 2),
-    bias=st.booleans(),
-    fused=st.booleans(),
-)
-def test_attention_computes_the_same(
-    check: Check,
-    heads: int,
-    shared: int,
-    width: int,
-    length: int,
-    count: int,
-    bias: bool,
-    fused: bool,
-) -> None:
-    groups = max(heads // shared, 1)
-    module = Attention(heads, groups, width, bias=bias, fused=fused)
-    check(loaded(module, count, length, heads * width))
-
-
-@pytest.mark.parametrize("fused", [False, True])
-def test_attention_takes_six_kernels(fused: bool, hardware: Hardware) -> None:
-    """Projections, keys transposed, scores, softmax, what they weigh, projection; one is a view."""
-    module = Attention(2, 2, 8, bias=True, fused=fused)
-    names = kernels(loaded(module, 1, 5, 16), hardware)
-    assert len([name for name in names if not name.startswith("reshape")]) == 6
-    assert sum("matmul" in name for name in names) == 4
-    (moving,) = (name for name in names if "transpose" in name)
-    assert "strided_slice" in moving
-
-
-class Flattened(nn.Module):
-    """A layer as GPT-2 writes it: on a matrix, its shape restored before the activation."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.up = nn.Parameter(torch.randn(8, 12))
-        self.down = nn.Parameter(torch.randn(12, 8))
-        self.bias = nn.Parameter(torch.randn(12))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = torch.addmm(self.bias, x.view(-1, 8), self.up).view(2, 3, 12)
-        y = 0.5 * y * (1 + torch.tanh(y + 0.04 * torch.pow(y, 3)))
-        return (y.view(-1, 12) @ self.down).view(2, 3, 8) + x
-
-
-def test_reshapes_do_not_part_a_product_from_its_activation(
-    check: Check, hardware: Hardware
-) -> None:
-    network = loaded(Flattened(), 2, 3, 8)
-    assert len(kernels(network, hardware)) == 2
-    check(network)
-
-
-class Shaped(nn.Module):
-    """Elementwise operators around reshapes, some of which must stay where they are."""
-
-    def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    def __init__(self, function: Callable[..., object]) -> None:
         super().__init__()
         self.function = function
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.function(x)
+    def forward(self, *given: torch.Tensor) -> object:
+        return self.function(*given)
 
 
-VECTOR, TABLE = torch.arange(4.0), torch.arange(24.0).reshape(6, 4)
+def heads(rows: int, count: int = 2, width: int = 32, scores: Scores = lambda s: s / 5) -> Network:
+    module = Heads(count, width, scores).eval()
+    return load_network(torch.export.export(module, (torch.randn(1, rows, 24),)))
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda x: x.reshape(6, 4) * VECTOR,
-        lambda x: x.reshape(12, 2) * VECTOR[:2],
-        lambda x: x.reshape(6, 4) + TABLE,
-        lambda x: (x.reshape(6, 4) - x.reshape(6, 4).relu()).reshape(2, 3, 4),
-        lambda x: x.reshape(6, 4) * x.reshape(4, 6).T,
-        lambda x: x.reshape(6, 4).clamp(-0.5, 0.5) ** 3,
-        lambda x: x.reshape(1, 24) + x.reshape(24, 1),
-        lambda x: x.permute(2, 0, 1).permute(1, 2, 0) * 2,
-        lambda x: x.permute(2, 0, 1).permute(2, 1, 0).reshape(-1),
-        lambda x: (x * 2) @ (x.transpose(1, 2) * 3),
-        lambda x: (x * 2) @ (x.transpose(1, 2) * VECTOR[3:]),
-        lambda x: (x * 1e25 * 1e-20) @ (x.transpose(1, 2) * 1e25 * 1e-20) * 1e-10,
-        lambda x: (x @ x.transpose(1, 2)).permute(1, 0, 2) + 1,
-        lambda x: (x @ x.transpose(1, 2)).permute(0, 2, 1) + 1,
-        lambda x: x[:, 1:] @ x[:, :2, ::2].reshape(2, 4, 1),
-        lambda x: x[:, -2:] @ x.reshape(2, 4, 3)[:, :, 1:],
-        lambda x: x @ x[:1].transpose(1, 2).expand(2, 4, 3),
-        lambda x: x[None, None] @ x.transpose(1, 2)[None, None],
-    ],
-)
-def test_views_compute_the_same(
-    function: Callable[[torch.Tensor], torch.Tensor], check: Check
-) -> None:
-    check(loaded(Shaped(function), 2, 3, 4))
+def plain(function: Callable[..., object], *shapes: Sequence[int]) -> Network:
+    given = tuple(torch.randn(*shape) for shape in shapes)
+    return load_network(torch.export.export(Plain(function), given))
 
 
-class Projections(nn.Module):
-    def __init__(self, widths: Sequence[int], *, activation: bool = False) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList(nn.Linear(4, width, bias=width > 2) for width in widths)
-        self.activation = activation
+def found(network: Network, hardware: Hardware) -> list[Task]:
+    return [task for task in extract_tasks(network, hardware) if task.name == "attention"]
 
-    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
-        results = [layer(x) for layer in self.layers]
-        if self.activation:
-            return [result.relu() for result in results]
-        return [result.reshape(-1) for result in results]
+
+def check_fused(network: Network, lanes: int = 16) -> Task:
+    hardware = on(lanes)
+    result = check(network, hardware=hardware)
+    assert result.status == "right", result.reason
+    (task,) = found(network, hardware)
+    assert task.title.startswith("attention ")
+    assert not any("softmax" in one.name for one in extract_tasks(network, hardware))
+    return task
+
+
+def masked(mask: torch.Tensor) -> Scores:
+    return lambda scores: scores * 0.1 + mask
+
+
+@pytest.mark.parametrize("lanes", [8, 16])
+@pytest.mark.parametrize("rows", [16, 17, 31, 64, 71])
+def test_heads_of_one_product(rows: int, lanes: int) -> None:
+    task = check_fused(heads(rows), lanes)
+    (_, given), (_, keys), *_, (_, result) = task.arguments
+    assert given == (1, rows, 3 * 2 * 32)
+    assert keys == (1, 2, 32, -(-rows // lanes) * lanes)
+    assert result == (1, rows, 2, 32), "as it is wanted, not as a product has it"
 
 
 @pytest.mark.parametrize(
-    ("module", "products"),
+    "scores",
     [
-        (Projections([3, 5, 4]), 1),
-        (Projections([1, 2, 3, 4]), 2),  # Those without a bias, and those with one.
-        (Projections([3]), 1),
-        (Projections([3, 3], activation=True), 2),  # Each is fused with its activation.
+        masked(torch.full((20, 20), -torch.inf).triu(1)),
+        masked(torch.full((1, 1, 20, 20), torch.finfo(torch.float32).min).triu(1)),
+        masked(torch.randn(1, 2, 20, 20)),
+        masked(torch.randn(2, 1, 1)),
+        masked(torch.randn(20)),
+        lambda scores: scores - 3.0,
+        lambda scores: 0.5 + 1000 * scores,
+        lambda scores: scores * torch.linspace(0, 1, 20) / 7,
+        lambda scores: scores,
     ],
 )
-def test_projections_of_one_tensor_are_joined(
-    module: nn.Module, products: int, check: Check, hardware: Hardware
-) -> None:
-    network = loaded(module, 2, 3, 4)
-    assert sum("matmul" in name for name in kernels(network, hardware)) == products
-    check(network)
+def test_what_is_done_to_scores(scores: Scores) -> None:
+    check_fused(heads(20, scores=scores))
 
 
-def test_products_of_different_tensors_are_not_joined() -> None:
-    class Two(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.one, self.other = nn.Linear(4, 3), nn.Linear(4, 3)
-
-        def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            return self.one(x).reshape(-1), self.other(y).reshape(-1)
-
-    examples = (torch.randn(2, 4), torch.randn(2, 4))
-    mod = decomposed(load_network(Two(), example_inputs=examples).mod)
-    assert joined_products(mod)["main"].script().count("R.matmul") == 2
+def test_a_mask_that_hides_nothing_is_not_read() -> None:
+    task = check_fused(heads(20, scores=masked(torch.zeros(1, 1, 20, 20))))
+    assert len(task.arguments) == 4
 
 
-def test_a_module_without_products_stays_as_it_is(hardware: Hardware) -> None:
-    mod = decomposed(load_network("softmax 4 8").mod)
-    for rewrite in (moved_behind_products, joined_products, products_through_views):
-        assert rewrite(mod)["main"].script() == mod["main"].script()
+def test_a_mask_that_is_given() -> None:
+    def attend(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return (x @ x.transpose(1, 2) / 9 + mask).softmax(-1) @ x
+
+    task = check_fused(plain(attend, (3, 21, 16), (3, 1, 21)))
+    assert (task.arguments[3][1], task.arguments[-1][1]) == ((3, 1, 21), (3, 21, 16))
 
 
-def test_rows_that_are_masked_entirely_are_zero(check: Check, hardware: Hardware) -> None:
-    """What PyTorch's attention returns for them, and no NaN."""
+def test_other_counts_of_queries_keys_and_their_numbers() -> None:
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return (q @ k.transpose(-1, -2)).softmax(-1) @ v
 
-    class Masked(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            mask = torch.zeros(4, 4)
-            mask[1] = -torch.inf
-            mask[2, :3] = -torch.inf
-            self.register_buffer("mask", mask)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return functional.scaled_dot_product_attention(x, x, x, attn_mask=self.mask)
-
-    network = loaded(Masked(), 1, 2, 4, 8)
-    assert network.reference is not None
-    (expected,) = network.reference(network.random_inputs(0))
-    assert np.all(expected[:, :, 1] == 0)
-    check(network)
-    titles = [task.title for task in extract_tasks(network, hardware)]
-    assert any(title.startswith("softmax") for title in titles)
+    check_fused(plain(attend, (2, 3, 40, 10), (2, 3, 19, 10), (2, 3, 19, 48)))
 
 
-def test_what_lies_in_another_block_stays_there(run: Any) -> None:
-    """What a dataflow block does not give out is not known in the next one."""
-    x = relax.Var("x", relax.TensorType((2, 3, 4), "float32"))
-    weights = [relax.const(np.full((4, width), 0.5, "float32")) for width in (4, 4)]
-    builder = relax.BlockBuilder()
-    with builder.function("main", [x]):
-        with builder.dataflow():
-            one = builder.emit(relax.op.matmul(x, weights[0]))
-            first = builder.emit_output(relax.op.reshape(one, [6, 4]))
-        between = builder.emit(relax.op.nn.relu(first))
-        with builder.dataflow():
-            other = builder.emit(relax.op.matmul(x, weights[1]))
-            second = builder.emit(relax.op.reshape(other, [6, 4]))
-            result = builder.emit_output(relax.op.add(between, second))
-        builder.emit_func_output(result)
-    network = load_network(builder.get())
-    (data,) = network.random_inputs(0)
-    product = data.sum(-1, keepdims=True).repeat(4, -1).reshape(6, 4) / 2
-    (found,) = run(network, [data])
-    np.testing.assert_allclose(found, np.maximum(product, 0) + product, rtol=1e-4, atol=1e-5)
+def test_keys_that_heads_share() -> None:
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        k, v = (x[:, :, None].expand(1, 2, 3, 18, 16).reshape(1, 6, 18, 16) for x in (k, v))
+        return (q @ k.transpose(-1, -2) / 4).softmax(-1) @ v
+
+    check_fused(plain(attend, (1, 6, 20, 16), (1, 2, 18, 16), (1, 2, 18, 16)))
+
+
+def attend(x: torch.Tensor) -> torch.Tensor:
+    return (x @ x.transpose(-1, -2)).softmax(-1) @ x
+
+
+def scores_too(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    scores = x @ x.transpose(-1, -2)
+    return scores, scores.softmax(-1) @ x
+
+
+def weights_too(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    weights = (x @ x.transpose(-1, -2)).softmax(-1)
+    return weights, weights @ x
+
+
+def over_queries(x: torch.Tensor) -> torch.Tensor:
+    return (x @ x.transpose(-1, -2)).softmax(-2) @ x
+
+
+def squared(x: torch.Tensor) -> torch.Tensor:
+    return (x @ x.transpose(-1, -2)).square().softmax(-1) @ x
+
+
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [
+        (scores_too, (2, 20, 16)),
+        (weights_too, (2, 20, 16)),
+        (over_queries, (2, 20, 16)),
+        (squared, (2, 20, 16)),
+        (attend, (2, 12, 16)),
+        (attend, (2, 20, 20)),
+    ],
+)
+def test_what_stays_as_it_is(function: Callable[..., object], shape: Sequence[int]) -> None:
+    network, hardware = plain(function, shape), on(16)
+    assert not found(network, hardware)
+    assert check(network, hardware=hardware).status == "right"
+
+
+@pytest.mark.parametrize("spec", ["aarch64", "cuda:sm_80"])
+def test_where_there_is_no_kernel(spec: str) -> None:
+    assert not found(heads(20), find_hardware(spec))
+
+
+def test_products_in_16_bits_stay_so() -> None:
+    assert not found(varied(heads(20), "bf16"), on(16))
+
+
+def attention_of(batch: int, queries: int, keys: int) -> Attention:
+    def nothing(_: Sequence[object]) -> list[object]:
+        return []
+
+    return Attention((batch,), queries, keys, 64, 64, nothing, nothing, nothing, (), False, nothing)
+
+
+@pytest.mark.parametrize("queries", [16, 64, 128, 197, 1500])
+@pytest.mark.parametrize("num_cores", [1, 2, 64])
+def test_blocks_leave_no_core_idle_and_fit_its_cache(queries: int, num_cores: int) -> None:
+    what, machine = attention_of(12, queries, queries), Machine(16, 4, num_cores, 1 << 20)
+    rows = rows_of_block(what, machine)
+    assert 1 <= rows <= queries
+    assert rows <= 6 or 4 * rows * queries <= machine.cache_bytes / 3
+    blocks = 12 * math.ceil(queries / rows)
+    busiest = math.ceil(blocks / num_cores) * rows
+    assert busiest <= 1.25 * max(12 * queries / num_cores, rows) + 6
+
+
+@pytest.mark.parametrize("hidden", [-torch.inf, torch.finfo(torch.float32).min])
+def test_rows_that_are_hidden_entirely(hidden: float) -> None:
+    mask = torch.zeros(20, 20)
+    mask[3] = mask[7, 4:] = hidden
+
+    def attend(x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.scaled_dot_product_attention(x, x, x, mask)
+
+    check_fused(plain(attend, (1, 2, 20, 16)))
+
+
+def test_extreme_scores_are_no_trouble() -> None:
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return (q @ k.transpose(-1, -2) * 1e4).softmax(-1) @ v
+
+    network, hardware = plain(attend, (20, 16), (20, 16), (20, 16)), on(16)
+    assert found(network, hardware)
+    result = check(network, hardware=hardware)
+    assert result.status == "right", result.reason
+    assert np.isfinite(result.max_abs_error or 0)

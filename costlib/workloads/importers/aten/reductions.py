@@ -6,9 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from costlib.tvm_compat import relax, te, tirx, topi
+from costlib.tvm_compat import relax, te, tirx
 from costlib.workloads.importers.aten.elementwise import computed_in, elementwise
 from costlib.workloads.importers.aten.graph import (
     Converter,
@@ -19,6 +17,7 @@ from costlib.workloads.importers.aten.graph import (
     scalar,
     shape_of,
 )
+from costlib.workloads.safe_softmax import safe_softmax
 
 CONVERTERS: dict[str, Converter] = {}
 converts = registering(CONVERTERS)
@@ -130,17 +129,12 @@ def _softmax(g: Graph, x: Any, dim: int, *_: Any) -> Any:
 
 @converts("_safe_softmax")
 def _safe_softmax(g: Graph, x: Any, dim: int, *_: Any) -> Any:
-    """Softmax that is 0 where all is minus infinity, as in a row that attention masks entirely."""
-    out, dtype = dtype_of(g.out), computed_in(dtype_of(g.out))
-    tiny = tirx.const(float(np.finfo("float32").tiny), dtype)
+    out = dtype_of(g.out)
 
     def compute(x: Any) -> Any:
-        largest = topi.maximum(topi.max(x, axis=dim, keepdims=True), te.min_value(dtype))
-        powers = topi.exp(topi.subtract(x, largest))
-        total = topi.sum(powers, axis=dim, keepdims=True)
-        return topi.divide(powers, topi.maximum(total, tiny))
+        return safe_softmax(x, dim)
 
-    return g.cast(g.emit_te(compute, g.tensor(x, dtype), name="softmax"), out)
+    return g.cast(g.emit_te(compute, g.tensor(x, computed_in(out)), name="softmax"), out)
 
 
 @converts("_log_softmax", "log_softmax")

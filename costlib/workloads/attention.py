@@ -1,0 +1,250 @@
+"""Attention as one kernel: both of its products, what is done to the scores, and their softmax."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from costlib.hardware import Hardware
+from costlib.processor import has_instructions
+from costlib.tvm_compat import relax, tirx, tvm
+from costlib.workloads.attention_kernel import (
+    NAME,
+    Attention,
+    Machine,
+    Step,
+    attention_kernel,
+)
+from costlib.workloads.folding import count_uses, is_call, static_type
+from costlib.workloads.safe_softmax import is_safe_softmax
+from costlib.workloads.transposition import transposition
+from costlib.workloads.views import ThroughViews
+
+_DTYPE = "float32"
+
+_FEWEST = 16
+"""Queries, and keys, for which it is worth while."""
+
+_COMPUTE: Mapping[str, Callable[[Any, Any], Any]] = {
+    "relax.add": operator.add,
+    "relax.subtract": operator.sub,
+    "relax.multiply": operator.mul,
+    "relax.divide": operator.truediv,
+}
+_EITHER_WAY = ("relax.add", "relax.multiply")
+
+_UNKNOWN_CACHE_BYTES = 256 << 10
+
+
+def with_attention(mod: Any, hardware: Hardware) -> Any:
+    """Replace attention in a Relax module in canonical form by calls of one kernel each.
+
+    It is that of float32 for x86 processors with AVX2 or AVX-512, where nothing else reads the
+    scores; what is done to them is to scale them, and to add tensors such as masks.
+    """
+    machine = _machine(hardware)
+    if machine is None:
+        return mod
+    for name, function in mod.functions.items():
+        found = _found(function, mod) if isinstance(function, relax.Function) else {}
+        if found:
+            rewriter = _Rewriter(mod, function, found, machine)
+            rewriter.builder_.update_func(name, rewriter.visit_expr(function))
+            mod = rewriter.builder_.get()
+    return mod
+
+
+def _machine(hardware: Hardware) -> Machine | None:
+    """Return what a kernel has to know of an x86 processor with vectors of 256 bits or more."""
+    lanes = hardware.vector_bits // 32
+    if hardware.kind != "cpu" or lanes < 8 or not has_instructions(hardware.target, "fma"):
+        return None
+    caches = hardware.cache_bytes
+    return Machine(
+        lanes=lanes,
+        vectors=4 if lanes == 16 else 2,  # There are 32 registers with AVX-512, else 16.
+        num_cores=max(hardware.num_cores, 1),
+        cache_bytes=caches[1] if len(caches) > 1 else _UNKNOWN_CACHE_BYTES,
+    )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A product of queries and keys, what is done to it by which operands, and which softmax."""
+
+    product: Any
+    steps: tuple[tuple[str, Any], ...] = ()
+    is_safe: bool = False
+
+
+def _found(function: Any, mod: Any) -> dict[Any, _Found]:
+    """Return what the scores of each product of a softmax and values are made of."""
+    uses = count_uses(function)
+    bound = {
+        binding.var: binding.value
+        for block in function.body.blocks
+        for binding in block.bindings
+        if isinstance(binding.value, relax.Call)
+    }
+
+    def scores(expr: Any) -> _Found | None:
+        call = bound.get(expr)
+        if call is None or uses[expr] > 1 or static_type(call)[1] != _DTYPE:
+            return None
+        if is_call(call, "relax.matmul"):
+            return _Found(call)
+        name = getattr(call.op, "name", "")
+        if name not in _COMPUTE:
+            return None
+        one, other = call.args
+        pairs = [(one, other), (other, one)] if name in _EITHER_WAY else [(one, other)]
+        for before, operand in pairs:
+            is_whole = static_type(before)[0] == static_type(call)[0]
+            made = scores(before) if is_whole else None
+            if made is not None:
+                return _Found(made.product, (*made.steps, (name, operand)))
+        return None
+
+    found: dict[Any, _Found] = {}
+    for call in bound.values():
+        softmax = bound.get(call.args[0]) if is_call(call, "relax.matmul") else None
+        taken = None if softmax is None else _softmax_of(softmax, mod)
+        if taken is None or uses[call.args[0]] > 1:
+            continue
+        made = scores(taken[0])
+        if made is not None:
+            found[call] = replace(made, is_safe=taken[1])
+    return found
+
+
+def _softmax_of(call: Any, mod: Any) -> tuple[Any, bool] | None:
+    """Return of what a call is the softmax over the last axis, and whether it is a safe one."""
+    shape, _ = static_type(call)
+    if is_call(call, "relax.nn.softmax"):
+        is_last = shape is not None and int(call.attrs.axis) in (-1, len(shape) - 1)
+        return (call.args[0], False) if is_last else None
+    if is_call(call, "relax.call_tir") and len(call.args[1].fields) == 1:
+        return (call.args[1].fields[0], True) if is_safe_softmax(mod[call.args[0]]) else None
+    return None
+
+
+@relax.expr_functor.mutator
+class _Rewriter(ThroughViews):
+    def __init__(
+        self, mod: Any, function: Any, found: Mapping[Any, _Found], machine: Machine
+    ) -> None:
+        super().__init__(mod, function)
+        self.found, self.machine = found, machine
+
+    def visit_call_(self, call: Any) -> Any:
+        visited = self.visit_expr_post_order(call)
+        if self.is_done(call):
+            return visited.args[0]
+        made = self.found.get(call)
+        called = None if made is None else self._called(call, made, visited.args[1])
+        return visited if called is None else called
+
+    def _called(self, call: Any, found: _Found, values: Any) -> Any | None:
+        """Call a kernel; ``None`` if there is none for what it should compute."""
+        queries, keys = (self.visit_expr(argument) for argument in found.product.args)
+        types = [static_type(tensor) for tensor in (queries, keys, values, call)]
+        shapes = [shape for shape, dtype in types if shape is not None and dtype == _DTYPE]
+        if len(shapes) < len(types) or len({shape[:-2] for shape in shapes}) > 1:
+            return None
+        *batch, rows, width = shapes[-1]
+        depth, columns = shapes[1][-2:]
+        query, value = self.view(queries), self.view(values)
+        if query is None or value is None or width % self.machine.lanes:
+            return None
+        operands = [self.visit_expr(operand) for _, operand in found.steps]
+        scores = (*batch, rows, columns)
+        if min(rows, columns) < _FEWEST or not all(_fits(one, scores) for one in operands):
+            return None
+        keys = self._columns(keys, shapes[1])
+        order = self.order(call) or list(range(len(scores)))
+        shape = [shapes[-1][axis] for axis in order]
+        arguments, buffers = list[Any](), list[Any]()
+
+        def taken(tensor: Any) -> Any:
+            arguments.append(tensor)
+            buffers.append(tirx.decl_buffer(*static_type(tensor), layout=None))
+            return buffers[-1]
+
+        q, k, v = (taken(tensor) for tensor in (query.source, keys, value.source))
+        pairs = zip((name for name, _ in found.steps), operands, strict=True)
+        steps = [
+            Step(_COMPUTE[name], _operand(operand, taken))
+            for name, operand in pairs
+            if not _is_nothing(name, operand)
+        ]
+        buffers.append(tirx.decl_buffer(shape, _DTYPE, layout=None))
+        query_place, value_place = query.place(), value.place()
+        what = Attention(
+            batch=tuple(batch),
+            queries=rows,
+            keys=columns,
+            depth=depth,
+            width=width,
+            query=lambda at: tirx.BufferLoad(q, query_place(at)),
+            key=lambda at: tirx.BufferLoad(k, at),
+            value=lambda at: tirx.BufferLoad(v, value_place(at)),
+            steps=tuple(steps),
+            is_safe=found.is_safe,
+            place=lambda at: [at[axis] for axis in order],
+        )
+        kernel = attention_kernel(what, self.machine, buffers)
+        function = self.builder_.add_func(kernel, NAME)
+        return relax.call_tir(function, arguments, relax.TensorType(shape, _DTYPE))
+
+    def _columns(self, keys: Any, shape: tuple[int, ...]) -> Any:
+        """Return keys as they are multiplied with: each a column, and as many as fill vectors."""
+        *batch, depth, columns = shape
+        lanes = self.machine.lanes
+        missing = -columns % lanes
+        axes = list(range(len(shape)))
+        swapped = relax.op.permute_dims(keys, [*axes[:-2], axes[-1], axes[-2]])
+        rows = self.view(self.builder_.emit(swapped))
+        if rows is None or depth % lanes:
+            pairs = [0] * (2 * len(shape) - 1) + [missing]
+            return self.builder_.emit(relax.op.nn.pad(keys, pairs)) if missing else keys
+        whole = (*batch, depth, columns + missing)
+        source = tirx.decl_buffer(rows.extents, _DTYPE, layout=None)
+        target = tirx.decl_buffer(whole, _DTYPE, layout=None)
+        kernel = transposition(source, target, columns, lanes, rows.place())
+        function = self.builder_.add_func(kernel, "transpose")
+        call = relax.call_tir(function, [rows.source], relax.TensorType(whole, _DTYPE))
+        return self.builder_.emit(call)
+
+
+def _fits(operand: Any, scores: Sequence[int]) -> bool:
+    """Whether an operand is a number, or is spread over the scores."""
+    shape, dtype = static_type(operand)
+    if shape is None or dtype != _DTYPE or len(shape) > len(scores):
+        return False
+    pairs = zip(reversed(shape), reversed(scores), strict=False)
+    return all(extent in (1, whole) for extent, whole in pairs)
+
+
+def _is_nothing(name: str, operand: Any) -> bool:
+    """Whether a step adds zeros: masks of exported networks often hide nothing."""
+    is_constant = isinstance(operand, tvm.ir.GenericConst)
+    return name == "relax.add" and is_constant and not np.any(operand.value.numpy())
+
+
+def _operand(operand: Any, taken: Callable[[Any], Any]) -> Any:
+    """Return a number as a constant, and of a tensor what loads what belongs to a score."""
+    extents = static_type(operand)[0] or ()
+    if isinstance(operand, tvm.ir.GenericConst) and not extents:
+        return tirx.const(float(operand.value.numpy()), _DTYPE)
+    buffer = taken(operand)
+
+    def load(at: Sequence[Any]) -> Any:
+        last = at[len(at) - len(extents) :]
+        place = [0 if n == 1 else i for n, i in zip(extents, last, strict=True)]
+        return tirx.BufferLoad(buffer, place)
+
+    return load
