@@ -9,6 +9,7 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir import Op, Range, Type, make_node
 from tvm.tirx import Buffer
+from tvm_ffi import structural_equal
 
 BLOCK = "s_tir.SBlock"
 
@@ -126,6 +127,12 @@ def without_argument_names(function: Any) -> Any:
     # What a block writes is called like the block.
     inputs = {str(parameter.name) for parameter in function.params} - blocks.found
     return function.with_body(_BlockRenamer(sorted(inputs, key=len)[::-1]).visit(function.body))
+
+
+def are_alike(function: Any, other: Any) -> bool:
+    """Whether two functions are the same but for attributes and the names of arguments."""
+    plain = (without_argument_names(one) for one in (function, other))
+    return bool(structural_equal(*(tirx.PrimFunc(one.params, one.body) for one in plain)))
 
 
 def without_scopes(statement: Any) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -193,11 +194,12 @@ class _Writer:
         first = tirx.min(first, self._what.queries - self._rows)
 
         full = self._what.keys // self._lanes
-        yield from self._tiles(0, full, lambda tile: self._scored(tile, batch, first))
-        yield from self._tiles(full, self._vectors, lambda tile: self._scored(tile, batch, first))
+        scored = partial(self._scored, batch=batch, first=first)
+        yield from self._tiles(0, full, scored)
+        yield from self._tiles(full, self._vectors, partial(scored, is_last=True))
         yield _loop(self._rows, self._exponentials)
         width = self._what.width // self._lanes
-        yield from self._tiles(0, width, lambda tile: self._result(tile, batch, first))
+        yield from self._tiles(0, width, partial(self._result, batch=batch, first=first))
 
     def _tiles(self, start: int, end: int, body: Callable[[_Tile], Any]) -> Iterator[Any]:
         """Do something for all rows of these vectors, a tile at a time."""
@@ -212,8 +214,10 @@ class _Writer:
 
         return _loop(columns.pieces, lambda j: _loop(rows.pieces, lambda i: body(tile(i, j))))
 
-    def _scored(self, tile: _Tile, batch: Sequence[Any], first: Any) -> Any:
-        """Multiply queries with keys, and do what is done to their product."""
+    def _scored(
+        self, tile: _Tile, batch: Sequence[Any], first: Any, *, is_last: bool = False
+    ) -> Any:
+        """Multiply queries with keys, and do what is done to the product; the last may be none."""
         what = self._what
 
         def stored(i: Any, j: Any) -> Any:
@@ -221,12 +225,12 @@ class _Writer:
             score = self._tile[i, j]
             for compute, operand in what.steps:
                 score = compute(score, operand(at) if callable(operand) else operand)
-            if not is_full:
+            if is_last:
                 nothing = tirx.const(-math.inf, "float32")
                 score = tirx.if_then_else(at[-1] < what.keys, score, nothing)
             return tirx.BufferStore(self._scores, score, [tile.row + i, tile.column + j])
 
-        is_full = what.keys % self._lanes == 0 or not isinstance(tile.column, tirx.IntImm)
+        kind = tirx.ForKind.SERIAL if is_last else tirx.ForKind.VECTORIZED
         return tirx.SeqStmt(
             [
                 *self._product(
@@ -235,9 +239,7 @@ class _Writer:
                     lambda i, k: what.query([*batch, first + tile.row + i, k]),
                     lambda k, j: what.key([*batch, k, tile.column + j]),
                 ),
-                self._each(
-                    tile, stored, tirx.ForKind.VECTORIZED if is_full else tirx.ForKind.SERIAL
-                ),
+                self._each(tile, stored, kind),
             ]
         )
 
