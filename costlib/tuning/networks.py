@@ -22,7 +22,7 @@ from costlib.tuning.mixing import slower_by_winograd
 from costlib.workloads import Network, load_network, prepare_network
 from costlib.workloads.extraction import tasks_of
 from costlib.workloads.half_precision import HalfFormat
-from costlib.workloads.layout import CHANNELS_LAST, best_block, has_channels_first, in_layout
+from costlib.workloads.layout import in_layout, other_layouts
 from costlib.workloads.ranges.dimension import Dims
 from costlib.workloads.ranges.ranged import RangedNetwork, at_points
 from costlib.workloads.ranges.symbolic import symbolic
@@ -287,9 +287,7 @@ def _versions(given: Network, hardware: Hardware, try_layouts: bool) -> list[tup
     Those with and without Winograd's algorithm. Each with its module, prepared.
     """
     versions = [(given, prepare_network(given, hardware))]
-    if not (try_layouts and has_channels_first(given.mod)):
-        return versions
-    for layout in (CHANNELS_LAST, best_block(hardware)):
+    for layout in other_layouts(given.mod, hardware) if try_layouts else ():
         try:
             other = in_layout(given, layout)
             versions.append((other, prepare_network(other, hardware)))

@@ -106,8 +106,8 @@ def fold_constants(mod: Any) -> Any:
 
     A batch norm with constant parameters becomes a scale and a shift; if it follows a
     convolution that nothing else uses, the scale goes into the weights and the shift into
-    the bias. Reshapes and broadcasts to the shape that a tensor already has disappear, and
-    multiplications with one.
+    the bias. Reshapes and broadcasts to the shape that a tensor already has disappear, as do
+    permutations that leave each axis where it is and multiplications with one.
     Look-ups that would read out of bounds for a wrong index are clipped instead; squares and
     cubes become multiplications. What is no longer used is still in the module returned.
     """
@@ -139,6 +139,8 @@ class _Folder(relax.PyExprMutator):  # type: ignore[misc]
             shape,
             dtype,
         ):
+            return call.args[0]
+        if name == "relax.permute_dims" and permutation(call) == sorted(permutation(call)):
             return call.args[0]
         if name == "relax.multiply" and (other := self._times_one(call)) is not None:
             return other

@@ -1,6 +1,6 @@
 """Networks in layouts that CPUs often like better than the NCHW of PyTorch.
 
-``+nhwc`` has channels last; ``+nchw8c`` has blocks of 8 channels last, as oneDNN does.
+``+nhwc`` has channels last, in 1-D as well; ``+nchw8c`` blocks of 8 channels, as oneDNN does.
 Convolutions, and with them everything between them that does not care, are converted; what comes
 in and goes out keeps its layout. Both may be followed by ``+winograd``, see
 :mod:`costlib.workloads.winograd`.
@@ -21,7 +21,8 @@ from costlib.workloads.transposed import without_transposed_convolutions
 from costlib.workloads.winograd import WINOGRAD, by_winograd
 
 CHANNELS_LAST = "nhwc"
-_CONV2D = "relax.nn.conv2d"
+_CONV1D, _CONV2D = "relax.nn.conv1d", "relax.nn.conv2d"
+_FIRST = {_CONV1D: "NCW", _CONV2D: "NCHW"}
 
 
 def best_block(hardware: Hardware) -> str:
@@ -59,27 +60,41 @@ def in_layout(network: Network, layout: str) -> Network:
 
 
 def has_channels_first(mod: Any) -> bool:
-    """Whether a Relax module has 2-D convolutions in NCHW."""
-    found = []
+    """Whether a Relax module has convolutions in NCHW, or in NCW."""
+    return bool(_channels_first(mod))
+
+
+def other_layouts(mod: Any, hardware: Hardware) -> list[str]:
+    """Return the layouts that its convolutions may be converted to; in 1-D there are no blocks."""
+    found = _channels_first(mod)
+    if _CONV2D in found:
+        return [CHANNELS_LAST, best_block(hardware)]
+    return [CHANNELS_LAST] if found else []
+
+
+def _channels_first(mod: Any) -> set[str]:
+    found: set[str] = set()
 
     def visit(node: Any) -> None:
-        found.append(is_call(node, _CONV2D) and str(node.attrs.data_layout) == "NCHW")
+        name = getattr(getattr(node, "op", None), "name", "")
+        if name in _FIRST and str(node.attrs.data_layout) == _FIRST[name]:
+            found.add(name)
 
     for function in mod.functions.values():
         if isinstance(function, relax.Function):
             relax.analysis.post_order_visit(function.body, visit)
-    return any(found)
+    return found
 
 
 def converted(mod: Any, layout: str) -> Any:
-    """Convert the 2-D convolutions of a Relax module with parameters bound as constants.
+    """Convert the convolutions of a Relax module with parameters bound as constants.
 
     Those whose channels do not fill the blocks stay as they are.
     """
     transform = relax.transform
     passes = [
         transform.Normalize(),
-        transform.ConvertLayout({_CONV2D: _layouts(layout)}),
+        transform.ConvertLayout(_layouts(layout)),
         transform.Normalize(),
         transform.EliminateCommonSubexpr(),  # Each reader of a tensor converts it.
         transform.CanonicalizeBindings(),
@@ -110,12 +125,12 @@ def legalize_conv2d(builder: Any, call: Any) -> Any:
     return builder.call_te(convolve, *call.args, primfunc_name_hint="conv2d")
 
 
-def _layouts(layout: str) -> list[str]:
-    """Return the layouts of data and kernel."""
+def _layouts(layout: str) -> dict[str, list[str]]:
+    """Return the layouts of data and kernel of what is converted."""
     if layout == CHANNELS_LAST:
-        return ["NHWC", "OHWI"]
+        return {_CONV1D: ["NWC", "OWI"], _CONV2D: ["NHWC", "OHWI"]}
     block = layout.removeprefix("nchw").removesuffix("c")
-    return [f"NCHW{block}c", f"OIHW{block}i{block}o"]
+    return {_CONV2D: [f"NCHW{block}c", f"OIHW{block}i{block}o"]}
 
 
 def _blocked_conv2d(attrs: Any, data: Any, kernel: Any) -> Any:
