@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 from costlib.errors import UnsupportedModelError
 from costlib.hardware import Hardware
 from costlib.tuning.networks import NetworkSet
 from costlib.tvm_compat import relax
 from costlib.workloads import Network, extract_tasks, load_network, zoo
+from costlib.workloads.variants import varied
 
 pytestmark = pytest.mark.usefixtures("small_networks")
 
@@ -82,6 +85,37 @@ def test_a_run_tries_them(hardware: Hardware) -> None:
     assert names == [source, f"{source}+nhwc", f"{source}+nchw{hardware.vector_bits // 32}c"]
     matmul = NetworkSet.load(["matmul 16 16 16"], hardware, try_layouts=True).networks
     assert len(matmul) == 1
+
+
+def test_convolutions_in_1_d_are_tried_with_channels_last(
+    hardware: Hardware, check: Callable[[Network], None]
+) -> None:
+    source = "conv1d 2 6 30 20 3 stride=2 pad=1"
+    networks = NetworkSet.load([source], hardware, try_layouts=True).networks
+    assert [network.name for network in networks] == [source, f"{source}+nhwc"]
+    tasks = extract_tasks(networks[1], hardware)
+    (convolution,) = (task for task in tasks if task.name.startswith("conv1d"))
+    assert [shape for _, shape in convolution.arguments] == [(2, 30, 6), (20, 3, 6), (2, 15, 20)]
+    check(networks[1])
+
+
+def test_a_tensor_is_converted_once_for_all_that_read_it(
+    hardware: Hardware, check: Callable[[Network], None]
+) -> None:
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.other = nn.Conv2d(6, 4, 1), nn.Conv2d(6, 4, 3, padding=1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.one(x).relu() + self.other(x)
+
+    network = load_network(torch.export.export(Two(), (torch.randn(1, 6, 5, 7),)))
+    other = varied(network, "nhwc")
+    tasks = extract_tasks(other, hardware)
+    readers = [task.weight for task in tasks if task.arguments[0][1] == (1, 6, 5, 7)]
+    assert readers == [1]
+    check(other)
 
 
 def test_a_layout_that_tvm_cannot_convert_to_is_left_out(
