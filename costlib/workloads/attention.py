@@ -15,6 +15,7 @@ from costlib.tvm_compat import relax, tirx, tvm
 from costlib.workloads.attention_kernel import (
     NAME,
     Attention,
+    Load,
     Machine,
     Step,
     attention_kernel,
@@ -29,13 +30,17 @@ _DTYPE = "float32"
 _FEWEST = 16
 """Queries, and keys, for which it is worth while."""
 
-_COMPUTE: Mapping[str, Callable[[Any, Any], Any]] = {
-    "relax.add": operator.add,
-    "relax.subtract": operator.sub,
-    "relax.multiply": operator.mul,
-    "relax.divide": operator.truediv,
+_COMPUTE: Mapping[tuple[str, int], Callable[..., Any]] = {
+    ("relax.add", 0): operator.add,
+    ("relax.add", 1): operator.add,
+    ("relax.subtract", 0): operator.sub,
+    ("relax.multiply", 0): operator.mul,
+    ("relax.multiply", 1): operator.mul,
+    ("relax.divide", 0): operator.truediv,
+    ("relax.where", 1): lambda score, condition, other: tirx.Select(condition, score, other),
+    ("relax.where", 2): lambda score, condition, other: tirx.Select(condition, other, score),
 }
-_EITHER_WAY = ("relax.add", "relax.multiply")
+"""What is computed of a score and the other arguments, by operator and the score's place."""
 
 _UNKNOWN_CACHE_BYTES = 256 << 10
 
@@ -44,7 +49,7 @@ def with_attention(mod: Any, hardware: Hardware) -> Any:
     """Replace attention in a Relax module in canonical form by calls of one kernel each.
 
     It is that of float32 for x86 processors with AVX2 or AVX-512, where nothing else reads the
-    scores; what is done to them is to scale them, and to add tensors such as masks.
+    scores; what is done to them is to scale them, and to add tensors such as masks, or to choose.
     """
     machine = _machine(hardware)
     if machine is None:
@@ -74,10 +79,10 @@ def _machine(hardware: Hardware) -> Machine | None:
 
 @dataclass(frozen=True)
 class _Found:
-    """A product of queries and keys, what is done to it by which operands, and which softmax."""
+    """A product of queries and keys, calls that take it and in which place, and which softmax."""
 
     product: Any
-    steps: tuple[tuple[str, Any], ...] = ()
+    steps: tuple[tuple[Any, int], ...] = ()
     is_safe: bool = False
 
 
@@ -97,16 +102,12 @@ def _found(function: Any, mod: Any) -> dict[Any, _Found]:
             return None
         if is_call(call, "relax.matmul"):
             return _Found(call)
-        name = getattr(call.op, "name", "")
-        if name not in _COMPUTE:
-            return None
-        one, other = call.args
-        pairs = [(one, other), (other, one)] if name in _EITHER_WAY else [(one, other)]
-        for before, operand in pairs:
-            is_whole = static_type(before)[0] == static_type(call)[0]
+        for place, before in enumerate(call.args):
+            is_known = (getattr(call.op, "name", ""), place) in _COMPUTE
+            is_whole = is_known and static_type(before)[0] == static_type(call)[0]
             made = scores(before) if is_whole else None
             if made is not None:
-                return _Found(made.product, (*made.steps, (name, operand)))
+                return replace(made, steps=(*made.steps, (call, place)))
         return None
 
     found: dict[Any, _Found] = {}
@@ -160,9 +161,14 @@ class _Rewriter(ThroughViews):
         query, value = self.view(queries), self.view(values)
         if query is None or value is None or width % self.machine.lanes:
             return None
-        operands = [self.visit_expr(operand) for _, operand in found.steps]
         scores = (*batch, rows, columns)
-        if min(rows, columns) < _FEWEST or not all(_fits(one, scores) for one in operands):
+        steps = [
+            (_COMPUTE[step.op.name, place], self._others(step, place))
+            for step, place in found.steps
+            if not _adds_nothing(step, place)
+        ]
+        others = [operand for _, operands in steps for operand in operands]
+        if min(rows, columns) < _FEWEST or not all(_fits(one, scores) for one in others):
             return None
         keys = self._columns(keys, shapes[1])
         order = self.order(call) or list(range(len(scores)))
@@ -175,11 +181,9 @@ class _Rewriter(ThroughViews):
             return buffers[-1]
 
         q, k, v = (taken(tensor) for tensor in (query.source, keys, value.source))
-        pairs = zip((name for name, _ in found.steps), operands, strict=True)
-        steps = [
-            Step(_COMPUTE[name], _operand(operand, taken))
-            for name, operand in pairs
-            if not _is_nothing(name, operand)
+        loads = [
+            Step(compute, tuple(_load(operand, taken) for operand in operands))
+            for compute, operands in steps
         ]
         buffers.append(tirx.decl_buffer(shape, _DTYPE, layout=None))
         query_place, value_place = query.place(), value.place()
@@ -192,13 +196,17 @@ class _Rewriter(ThroughViews):
             query=lambda at: tirx.BufferLoad(q, query_place(at)),
             key=lambda at: tirx.BufferLoad(k, at),
             value=lambda at: tirx.BufferLoad(v, value_place(at)),
-            steps=tuple(steps),
+            steps=tuple(loads),
             is_safe=found.is_safe,
             place=lambda at: [at[axis] for axis in order],
         )
         kernel = attention_kernel(what, self.machine, buffers)
         function = self.builder_.add_func(kernel, NAME)
         return relax.call_tir(function, arguments, relax.TensorType(shape, _DTYPE))
+
+    def _others(self, step: Any, place: int) -> list[Any]:
+        """Return the arguments of a step beside the scores."""
+        return [self.visit_expr(one) for i, one in enumerate(step.args) if i != place]
 
     def _columns(self, keys: Any, shape: tuple[int, ...]) -> Any:
         """Return keys as they are multiplied with: each a column, and as many as fill vectors."""
@@ -221,30 +229,31 @@ class _Rewriter(ThroughViews):
 
 
 def _fits(operand: Any, scores: Sequence[int]) -> bool:
-    """Whether an operand is a number, or is spread over the scores."""
+    """Whether an operand is a number or a condition, or is spread over the scores."""
     shape, dtype = static_type(operand)
-    if shape is None or dtype != _DTYPE or len(shape) > len(scores):
+    if shape is None or dtype not in (_DTYPE, "bool") or len(shape) > len(scores):
         return False
     pairs = zip(reversed(shape), reversed(scores), strict=False)
     return all(extent in (1, whole) for extent, whole in pairs)
 
 
-def _is_nothing(name: str, operand: Any) -> bool:
+def _adds_nothing(step: Any, place: int) -> bool:
     """Whether a step adds zeros: masks of exported networks often hide nothing."""
-    is_constant = isinstance(operand, tvm.ir.GenericConst)
-    return name == "relax.add" and is_constant and not np.any(operand.value.numpy())
+    other = step.args[1 - place] if is_call(step, "relax.add") else None
+    return isinstance(other, tvm.ir.GenericConst) and not np.any(other.value.numpy())
 
 
-def _operand(operand: Any, taken: Callable[[Any], Any]) -> Any:
-    """Return a number as a constant, and of a tensor what loads what belongs to a score."""
-    extents = static_type(operand)[0] or ()
+def _load(operand: Any, taken: Callable[[Any], Any]) -> Load:
+    """Return what loads of an operand what belongs to a score."""
+    extents, dtype = static_type(operand)
     if isinstance(operand, tvm.ir.GenericConst) and not extents:
-        return tirx.const(float(operand.value.numpy()), _DTYPE)
+        number = tirx.const(operand.value.numpy().item(), dtype)
+        return lambda at: number
     buffer = taken(operand)
 
     def load(at: Sequence[Any]) -> Any:
-        last = at[len(at) - len(extents) :]
-        place = [0 if n == 1 else i for n, i in zip(extents, last, strict=True)]
+        last = at[len(at) - len(extents or ()) :]
+        place = [0 if n == 1 else i for n, i in zip(extents or (), last, strict=True)]
         return tirx.BufferLoad(buffer, place)
 
     return load

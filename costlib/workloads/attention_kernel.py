@@ -39,10 +39,10 @@ Load = Callable[[Sequence[Any]], Any]
 
 
 class Step(NamedTuple):
-    """What is done to a score: ``compute`` with ``operand``, a constant or what loads a number."""
+    """What is done to a score: ``compute`` takes it, and what its operands are in its place."""
 
-    compute: Callable[[Any, Any], Any]
-    operand: Any
+    compute: Callable[..., Any]
+    operands: tuple[Load, ...]
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class Attention:
         key, or of a key and its width. Neighbours along the last index are neighbours in memory;
         there are as many keys as make whole vectors.
     steps
-        What is done to the scores before the softmax, with those that load given indices of the
-        batch, a query and a key.
+        What is done to the scores before the softmax; operands are given indices of the batch, a
+        query and a key.
     is_safe
         Whether the softmax of scores that all are minus infinity is 0.
     place
@@ -223,8 +223,8 @@ class _Writer:
         def stored(i: Any, j: Any) -> Any:
             at = [*batch, first + tile.row + i, tile.column + j]
             score = self._tile[i, j]
-            for compute, operand in what.steps:
-                score = compute(score, operand(at) if callable(operand) else operand)
+            for compute, operands in what.steps:
+                score = compute(score, *(operand(at) for operand in operands))
             if is_last:
                 nothing = tirx.const(-math.inf, "float32")
                 score = tirx.if_then_else(at[-1] < what.keys, score, nothing)

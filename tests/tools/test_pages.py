@@ -108,6 +108,7 @@ MACHINES: dict[tuple[str, str | None], Callable[[], set[str | None] | set[str]]]
     },
     ("im2col", None): lambda: {read_result("im2col")["hardware"]},
     ("cache_state", None): lambda: of_rows("cache_state", "cases", "hardware"),
+    ("preparation", None): lambda: of_rows("preparation", "cases", "hardware"),
     ("soak", None): lambda: of_rows("soak", "sessions", "hardware_id"),
     ("measure", None): lambda: {read_result("measure")["hardware_id"]},
     ("scale", None): lambda: {read_result("scale")["hardware"]},

@@ -106,6 +106,9 @@ def test_heads_of_one_product(rows: int, lanes: int) -> None:
         lambda scores: 0.5 + 1000 * scores,
         lambda scores: scores * torch.linspace(0, 1, 20) / 7,
         lambda scores: scores,
+        lambda scores: scores.masked_fill(torch.ones(20, 20).triu(1).bool(), -torch.inf) / 3,
+        lambda scores: torch.where(torch.arange(20) < 12, scores, torch.linspace(-9, 0, 20)),
+        lambda scores: torch.where(torch.arange(20) > 12, torch.tensor(0.5), scores),
     ],
 )
 def test_what_is_done_to_scores(scores: Scores) -> None:

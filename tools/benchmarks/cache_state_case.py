@@ -11,41 +11,27 @@ from pathlib import Path
 from costlib.frozen import Frozen
 from costlib.hardware import Hardware, find_hardware
 from costlib.measure.config import MeasureConfig
-from costlib.measure.measurer import Measurer
-from costlib.scratch import ScratchFolder
 from costlib.tuning.config import TuneConfig
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.result import TuneResult
 from costlib.tuning.session import RUN
-from costlib.tuning.traces import Traced
 from costlib.tuning.trials import TRIALS
 from costlib.tuning.tune import tune
-from costlib.tuning.turns import Contestant, take_turns
 from costlib.workloads import Network, load_network
+from tools.benchmarks.in_turns import Timed, timed
 
-_MOST_TURNS = 15
 
-
-class Side(Frozen):
+class Side(Timed):
     """A network tuned in one way.
 
     Attributes
     ----------
-    network_s
-        Seconds of a call of it, see :attr:`costlib.tuning.turns.Contestant.latency_s`.
-    spread_s
-        The fastest and the slowest of the turns that count.
-    is_settled
-        Whether these agree.
     tasks_s
         What its tasks add up to as they were measured while it was tuned.
     trials, measure_s
         Programs measured, and seconds of that.
     """
 
-    network_s: float
-    spread_s: tuple[float, float]
-    is_settled: bool
     tasks_s: float
     trials: int
     measure_s: float
@@ -136,24 +122,15 @@ def _tuned(
 
 def _timed(results: dict[str, TuneResult], hardware: Hardware) -> dict[str, Side]:
     """Let the compiled networks take turns."""
-    with Measurer(hardware) as measurer, ScratchFolder() as scratch:
-        contestants = {}
-        for way, result in results.items():
-            folder = scratch / way
-            folder.mkdir()
-            library = Path(result.networks[0].library)
-            contestants[way] = Contestant(Traced(library, measurer, folder).plain)
-        take_turns(list(contestants.values()), _MOST_TURNS)
+    libraries = {way: Path(result.networks[0].library) for way, result in results.items()}
     return {
         way: Side(
-            network_s=one.latency_s,
-            spread_s=one.spread_s,
-            is_settled=one.is_settled,
+            **found.model_dump(),
             tasks_s=_tasks_s(results[way]),
             trials=results[way].trials,
             measure_s=results[way].measure_s,
         )
-        for way, one in contestants.items()
+        for way, found in timed(libraries, hardware).items()
     }
 
 
