@@ -15,7 +15,7 @@ from typing import Any
 import tvm
 from tvm import tirx
 
-from costlib.tvm_compat.rewriting import Rewriter
+from costlib.tvm_compat.rewriting import Rewriter, substituted
 
 ROWS = 16
 """Of a tile of sums, and its columns."""
@@ -90,7 +90,7 @@ def with_tf32_fragments(function: Any) -> Any:
     fragments.visit(function.body)
     if not fragments.replacements:
         return function
-    return function.with_body(_Replaced(fragments.replacements).visit(function.body))
+    return function.with_body(substituted(function.body, fragments.replacements))
 
 
 class _Fragments(Rewriter):
@@ -108,19 +108,6 @@ class _Fragments(Rewriter):
                     buffer.shape, "bfloat16", buffer.name, scope=buffer.scope(), layout=None
                 )
         return None
-
-
-class _Replaced(Rewriter):
-    """Puts other variables in the place of some."""
-
-    def __init__(self, replacements: dict[Any, Any]) -> None:
-        super().__init__()
-        self._replacements = replacements
-
-    def visit(self, node: Any) -> Any:
-        if isinstance(node, tirx.Var) and node in self._replacements:
-            return self._replacements[node]
-        return super().visit(node)
 
 
 @tvm.register_global_func(  # type: ignore[untyped-decorator]
