@@ -95,7 +95,6 @@ def test_what_is_there_is_not_measured_again(
         asked.append((network, part, seed))
         return case(network, part, seed, 1.0, 1.5)
 
-    monkeypatch.setenv("COSTLIB_RESULTS", str(tmp_path))
     monkeypatch.setattr(bench, "_measured", measured)
     kept: list[bench.Preparation] = [case("net", "attention", 0, 1.0, 2.0)]
     monkeypatch.setattr(bench, "read_rows", lambda: kept)
