@@ -33,10 +33,10 @@ def _joined_axis(function: Any) -> int | None:
     if len(arguments) < 3 or not all(_has_known_shape(argument) for argument in arguments):
         return None
     shapes = [tuple(map(int, argument.shape)) for argument in arguments]
-    for axis in range(len(shapes[-1])):
+    dtypes = {str(argument.dtype) for argument in arguments}
+    for axis in range(len(shapes[-1])) if len(dtypes) == 1 else ():
         if _fit_together(shapes, axis):
-            pairs = zip(shapes[:-1], arguments, strict=False)
-            inputs = [te.placeholder(shape, str(argument.dtype)) for shape, argument in pairs]
+            inputs = [te.placeholder(shape, *dtypes) for shape in shapes[:-1]]
             joined = topi.concatenate(inputs, axis)
             other = te.create_prim_func([*inputs, joined], index_dtype_override="int64")
             if are_alike(function, other):

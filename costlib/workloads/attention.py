@@ -124,12 +124,15 @@ def _found(function: Any, mod: Any) -> dict[Any, _Found]:
 
 def _softmax_of(call: Any, mod: Any) -> tuple[Any, bool] | None:
     """Return of what a call is the softmax over the last axis, and whether it is a safe one."""
-    shape, _ = static_type(call)
+    shape, dtype = static_type(call)
+    if not shape or dtype != _DTYPE:
+        return None
     if is_call(call, "relax.nn.softmax"):
-        is_last = shape is not None and int(call.attrs.axis) in (-1, len(shape) - 1)
-        return (call.args[0], False) if is_last else None
+        return (call.args[0], False) if int(call.attrs.axis) in (-1, len(shape) - 1) else None
     if is_call(call, "relax.call_tir") and len(call.args[1].fields) == 1:
-        return (call.args[1].fields[0], True) if is_safe_softmax(mod[call.args[0]]) else None
+        (scores,) = call.args[1].fields
+        is_alike = static_type(scores) == (shape, dtype)
+        return (scores, True) if is_alike and is_safe_softmax(mod[call.args[0]]) else None
     return None
 
 

@@ -23,9 +23,7 @@ def safe_softmax(x: Any, axis: int) -> Any:
 
 
 def is_safe_softmax(function: Any) -> bool:
-    """Whether a ``PrimFunc`` computes nothing but that, over the last axis."""
-    if len(function.params) != 2 or not hasattr(function.params[0], "shape"):
-        return False
+    """Whether a ``PrimFunc`` of one tensor of floats computes that alone, over the last axis."""
     parameter = function.params[0]
     x = te.placeholder(parameter.shape, str(parameter.dtype))
     other = te.create_prim_func([x, safe_softmax(x, -1)], index_dtype_override="int64")

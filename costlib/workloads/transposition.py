@@ -1,7 +1,7 @@
 """A kernel that transposes matrices in registers.
 
-Moving one number after the other takes ten times as long. Here squares of as many rows as a vector
-has numbers are loaded, halves of them exchanged, then quarters, and so on, and stored.
+Squares of as many rows as a vector has numbers are loaded, halves of them exchanged, then quarters,
+and so on, and stored: no number is moved by itself.
 """
 
 from __future__ import annotations

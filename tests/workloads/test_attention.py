@@ -161,6 +161,10 @@ def over_queries(x: torch.Tensor) -> torch.Tensor:
     return (x @ x.transpose(-1, -2)).softmax(-2) @ x
 
 
+def of_integers(x: torch.Tensor) -> torch.Tensor:
+    return (x > 0).int().cumsum(-1).float() @ x.transpose(1, 2)
+
+
 def squared(x: torch.Tensor) -> torch.Tensor:
     return (x @ x.transpose(-1, -2)).square().softmax(-1) @ x
 
@@ -168,6 +172,7 @@ def squared(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("function", "shape"),
     [
+        (of_integers, (2, 20, 16)),
         (scores_too, (2, 20, 16)),
         (weights_too, (2, 20, 16)),
         (over_queries, (2, 20, 16)),
