@@ -42,6 +42,9 @@ _COMPUTE: Mapping[tuple[str, int], Callable[..., Any]] = {
 }
 """What is computed of a score and the other arguments, by operator and the score's place."""
 
+_HIDDEN = -1e30
+"""What this, or less, is added to has no share in a softmax, whatever it is."""
+
 _UNKNOWN_CACHE_BYTES = 256 << 10
 
 
@@ -162,7 +165,7 @@ class _Rewriter(ThroughViews):
         *batch, rows, width = shapes[-1]
         depth, columns = shapes[1][-2:]
         query, value = self.view(queries), self.view(values)
-        if query is None or value is None or width % self.machine.lanes:
+        if query is None or value is None:
             return None
         scores = (*batch, rows, columns)
         steps = [
@@ -201,6 +204,7 @@ class _Rewriter(ThroughViews):
             value=lambda at: tirx.BufferLoad(v, value_place(at)),
             steps=tuple(loads),
             is_safe=found.is_safe,
+            ahead=_ahead(found, rows, columns),
             place=lambda at: [at[axis] for axis in order],
         )
         kernel = attention_kernel(what, self.machine, buffers)
@@ -244,6 +248,25 @@ def _adds_nothing(step: Any, place: int) -> bool:
     """Whether a step adds zeros: masks of exported networks often hide nothing."""
     other = step.args[1 - place] if is_call(step, "relax.add") else None
     return isinstance(other, tvm.ir.GenericConst) and not np.any(other.value.numpy())
+
+
+def _ahead(found: _Found, rows: int, columns: int) -> int | None:
+    """Return how many keys beyond its own number a query sees, if the last step hides others.
+
+    A query that sees none may not be told so: its softmax is that of all, or is not a number.
+    """
+    call, place = found.steps[-1] if found.steps else (found.product, 0)
+    mask = call.args[1 - place]
+    if not is_call(call, "relax.add") or not isinstance(mask, tvm.ir.GenericConst):
+        return None
+    if mask.value.shape[-2:] != (rows, columns):
+        return None
+    seen = (mask.value.numpy().reshape(-1, rows, columns) > _HIDDEN).any(axis=0)
+    if not seen.any(axis=1).all():
+        return None
+    last = columns - 1 - seen[:, ::-1].argmax(axis=1)
+    ahead = int((last - np.arange(rows)).max())
+    return ahead if ahead + 1 < columns else None
 
 
 def _load(operand: Any, taken: Callable[[Any], Any]) -> Load:

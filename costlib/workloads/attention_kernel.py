@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from costlib.tvm_compat import tirx, tvm
+from costlib.tvm_compat import tirx
 from costlib.workloads.safe_softmax import TINY
-from costlib.workloads.winograd_kernels import BY_HAND, root, whole
+from costlib.workloads.written_kernels import indices_of, written_kernel
 
 NAME = "attention"
 
@@ -30,6 +30,9 @@ _FEWEST_ROWS = 3
 
 _MOST_ROWS = 66
 """Of a block."""
+
+_MOST_ROWS_AHEAD = 24
+"""Of a block where a mask hides what follows: all rows of it are given what its last one sees."""
 
 _CACHE_SHARE = 4
 """Scores of a block take at most this part of what cache a core has for itself."""
@@ -66,6 +69,9 @@ class Attention:
         query and a key.
     is_safe
         Whether the softmax of scores that all are minus infinity is 0.
+    ahead
+        How many keys beyond its own number a query sees at most: a causal mask hides the others.
+        ``None`` if it may see all.
     place
         Turns indices of the batch, a query and a width into those of the result.
     """
@@ -80,6 +86,7 @@ class Attention:
     value: Load
     steps: tuple[Step, ...]
     is_safe: bool
+    ahead: int | None
     place: Callable[[Sequence[Any]], Sequence[Any]]
 
 
@@ -90,7 +97,7 @@ class Machine:
     Attributes
     ----------
     lanes
-        Numbers of a vector, of which ``width`` is a multiple.
+        Numbers of a vector.
     vectors
         Of a tile, with all rows of which they leave room in the registers.
     num_cores
@@ -108,20 +115,12 @@ class Machine:
 def attention_kernel(what: Attention, machine: Machine, buffers: Sequence[Any]) -> Any:
     """Return the function that computes attention; ``buffers`` are its arguments, results last."""
     writer = _Writer(what, machine, buffers[-1])
-    zero, count = _number(0), _number(math.prod(what.batch) * writer.blocks)
-    loop, index = (tirx.Var(name, "int64") for name in ("p", "vp"))
-    block = tvm.s_tir.SBlock(
-        [tirx.IterVar((zero, count), index, tirx.IterVar.DataPar)],
-        [whole(buffer) for buffer in buffers[:-1]],
-        [whole(buffers[-1])],
-        NAME,
-        tirx.SeqStmt(list(writer.statements(index))),
-        alloc_buffers=writer.buffers,
-        annotations=BY_HAND,
-    )
-    nest = tvm.s_tir.SBlockRealize([loop], True, block)
-    nest = tirx.For(loop, zero, count, tirx.ForKind.PARALLEL, nest)
-    return tirx.PrimFunc(list(buffers), root(nest)).with_attr("tirx.noalias", True)
+    loop = math.prod(what.batch) * writer.blocks, tirx.ForKind.PARALLEL
+
+    def body(index: Any) -> Any:
+        return tirx.SeqStmt(list(writer.statements(index)))
+
+    return written_kernel(NAME, buffers, [loop], body, writer.buffers)
 
 
 def rows_of_block(what: Attention, machine: Machine) -> int:
@@ -130,7 +129,8 @@ def rows_of_block(what: Attention, machine: Machine) -> int:
     As many as leave no core idle while others still compute, and rather more than fewer.
     """
     row_bytes = 4 * -(-what.keys // machine.lanes) * machine.lanes
-    most = min(machine.cache_bytes // _CACHE_SHARE // row_bytes, _MOST_ROWS)
+    most = _MOST_ROWS if what.ahead is None else _MOST_ROWS_AHEAD
+    most = min(machine.cache_bytes // _CACHE_SHARE // row_bytes, most)
     most = min(max(most, _ROWS), what.queries)
 
     def rows_of_a_core(rows: int) -> int:
@@ -159,12 +159,13 @@ def _cut(start: int, end: int, size: int) -> Iterator[_Part]:
 
 
 class _Tile(NamedTuple):
-    """Rows and vectors that are computed at once: where they begin, and how many they are."""
+    """Rows and vectors that are computed at once: where they begin, how many, and how long."""
 
     row: Any
     column: Any
     rows: int
     vectors: int
+    lanes: int
 
 
 class _Writer:
@@ -184,35 +185,54 @@ class _Writer:
 
     def statements(self, block: Any) -> Iterator[Any]:
         """Return what is done for a block, given its number among all."""
-        batch: list[Any] = []
-        number = tirx.indexdiv(block, self.blocks)
-        for extent in reversed(self._what.batch):
-            batch.insert(0, tirx.indexmod(number, extent))
-            number = tirx.indexdiv(number, extent)
+        batch = indices_of(tirx.indexdiv(block, self.blocks), self._what.batch)
         # The last block does again what the one before it has done, where it must.
         first = tirx.indexmod(block, self.blocks) * self._rows
         first = tirx.min(first, self._what.queries - self._rows)
 
-        full = self._what.keys // self._lanes
+        full, seen = self._what.keys // self._lanes, self._seen(first)
+        filled = tirx.indexdiv(seen + (self._lanes - 1), self._lanes)
         scored = partial(self._scored, batch=batch, first=first)
-        yield from self._tiles(0, full, scored)
-        yield from self._tiles(full, self._vectors, partial(scored, is_last=True))
-        yield _loop(self._rows, self._exponentials)
-        width = self._what.width // self._lanes
-        yield from self._tiles(0, width, partial(self._result, batch=batch, first=first))
-
-    def _tiles(self, start: int, end: int, body: Callable[[_Tile], Any]) -> Iterator[Any]:
-        """Do something for all rows of these vectors, a tile at a time."""
-        for columns in _cut(start, end, self._machine.vectors):
+        yield from self._tiles(0, full, scored, filled)
+        yield from self._tiles(full, self._vectors, partial(scored, is_last=True), filled)
+        yield _loop(self._rows, partial(self._exponentials, filled=filled))
+        width, rest = divmod(self._what.width, self._lanes)
+        result = partial(self._result, batch=batch, first=first, seen=seen)
+        yield from self._tiles(0, width, result, _number(width))
+        if rest:
+            last = _Tile(0, width * self._lanes, 0, 1, rest)
             for rows in _cut(0, self._rows, _ROWS):
-                yield self._loops(columns, rows, body)
+                yield self._rows_of(last, rows, result)
 
-    def _loops(self, columns: _Part, rows: _Part, body: Callable[[_Tile], Any]) -> Any:
-        def tile(i: Any, j: Any) -> _Tile:
+    def _seen(self, first: Any) -> Any:
+        """Return how many keys a block of queries sees at most."""
+        ahead, keys = self._what.ahead, _number(self._what.keys)
+        return keys if ahead is None else tirx.min(first + (self._rows + ahead), keys)
+
+    def _tiles(
+        self, start: int, end: int, body: Callable[[_Tile], Any], most: Any
+    ) -> Iterator[Any]:
+        """Do something for all rows of these vectors, a tile at a time, as far as there are any."""
+        for columns in _cut(start, end, self._machine.vectors):
+            within = tirx.indexdiv(most + (columns.size - 1 - columns.start), columns.size)
+            pieces = tirx.max(tirx.min(within, _number(columns.pieces)), _number(0))
+            for rows in _cut(0, self._rows, _ROWS):
+                yield self._loops(columns, pieces, rows, body)
+
+    def _loops(self, columns: _Part, pieces: Any, rows: _Part, body: Callable[[_Tile], Any]) -> Any:
+        """Do something for each tile of the same size; of the vectors for so many pieces."""
+
+        def tiles(j: Any) -> Any:
             column = (j * columns.size + columns.start) * self._lanes
-            return _Tile(i * rows.size + rows.start, column, rows.size, columns.size)
+            return self._rows_of(_Tile(0, column, 0, columns.size, self._lanes), rows, body)
 
-        return _loop(columns.pieces, lambda j: _loop(rows.pieces, lambda i: body(tile(i, j))))
+        return _loop(pieces, tiles)
+
+    def _rows_of(self, tile: _Tile, rows: _Part, body: Callable[[_Tile], Any]) -> Any:
+        def moved(i: Any) -> _Tile:
+            return tile._replace(row=i * rows.size + rows.start, rows=rows.size)
+
+        return _loop(rows.pieces, lambda i: body(moved(i)))
 
     def _scored(
         self, tile: _Tile, batch: Sequence[Any], first: Any, *, is_last: bool = False
@@ -243,36 +263,46 @@ class _Writer:
             ]
         )
 
-    def _exponentials(self, row: Any) -> Any:
-        """Raise e to the scores of a row, less the largest, and add them up."""
+    def _exponentials(self, row: Any, filled: Any) -> Any:
+        """Raise e to the scores of a row, less the largest, and add them up.
+
+        What lies beyond the vectors that are filled counts as minus infinity.
+        """
         scores, largest, sums = self._scores, self._largest[0], self._sums[row]
         columns = self._vectors * self._lanes
         least = float(np.finfo("float32").min) if self._what.is_safe else -math.inf
+        beyond = _number(self._vectors) - filled
+
+        def vectors(count: Any, first: Any, value: Callable[[Any], Any]) -> Any:
+            def store(j: Any, x: Any) -> Any:
+                place = [row, (first + j) * self._lanes + x]
+                return tirx.BufferStore(scores, value(place), place)
+
+            vectorized = tirx.ForKind.VECTORIZED
+            return _loop(count, lambda j: _loop(self._lanes, lambda x: store(j, x), vectorized))
 
         def maximum(j: Any) -> Any:
             return tirx.BufferStore(self._largest, tirx.max(largest, scores[row, j]), [0])
 
-        def power(j: Any) -> Any:
-            return tirx.BufferStore(scores, tirx.exp(scores[row, j] - largest), [row, j])
-
         def added(j: Any) -> Any:
             return tirx.BufferStore(self._sums, sums + scores[row, j], [row])
 
-        vector = tirx.ForKind.VECTORIZED
+        def constant(value: float) -> Callable[[Any], Any]:
+            return lambda place: tirx.const(value, "float32")
+
         return tirx.SeqStmt(
             [
                 tirx.BufferStore(self._largest, tirx.const(least, "float32"), [0]),
+                vectors(beyond, filled, constant(-math.inf)),
                 _loop(columns, maximum),
-                _loop(
-                    self._vectors,
-                    lambda j: _loop(self._lanes, lambda x: power(j * self._lanes + x), vector),
-                ),
+                vectors(filled, 0, lambda place: tirx.exp(scores[tuple(place)] - largest)),
+                vectors(beyond, filled, constant(0.0)),
                 tirx.BufferStore(self._sums, tirx.const(0.0, "float32"), [row]),
                 _loop(columns, added),
             ]
         )
 
-    def _result(self, tile: _Tile, batch: Sequence[Any], first: Any) -> Any:
+    def _result(self, tile: _Tile, batch: Sequence[Any], first: Any, seen: Any) -> Any:
         """Multiply the softmax with values."""
         what = self._what
 
@@ -288,7 +318,7 @@ class _Writer:
             [
                 *self._product(
                     tile,
-                    what.keys,
+                    seen,
                     lambda i, k: self._scores[tile.row + i, k],
                     lambda k, j: what.value([*batch, k, tile.column + j]),
                 ),
@@ -321,18 +351,22 @@ class _Writer:
         unrolled = tirx.ForKind.UNROLLED
 
         def vector(i: Any, j: Any) -> Any:
-            return _loop(self._lanes, lambda x: body(i, j * self._lanes + x), kind)
+            return _loop(tile.lanes, lambda x: body(i, j * tile.lanes + x), kind)
 
         return _loop(
             tile.rows, lambda i: _loop(tile.vectors, lambda j: vector(i, j), unrolled), unrolled
         )
 
 
-def _loop(extent: int, body: Callable[[Any], Any], kind: Any = tirx.ForKind.SERIAL) -> Any:
-    if extent == 1:
+def _loop(extent: Any, body: Callable[[Any], Any], kind: Any = tirx.ForKind.SERIAL) -> Any:
+    """Return a loop, or what it does once or never, if its extent is known and is that."""
+    extent = _number(extent) if isinstance(extent, int) else extent
+    if isinstance(extent, tirx.IntImm) and extent.value == 0:
+        return tirx.Evaluate(0)
+    if isinstance(extent, tirx.IntImm) and extent.value == 1:
         return body(_number(0))
     variable = tirx.Var("i", "int64")
-    return tirx.For(variable, _number(0), _number(extent), kind, body(variable))
+    return tirx.For(variable, _number(0), extent, kind, body(variable))
 
 
 def _number(value: int) -> Any:

@@ -12,6 +12,7 @@ from costlib.tvm_compat.rewriting import without_argument_names
 from costlib.workloads.attention import with_attention
 from costlib.workloads.behind_products import moved_behind_products
 from costlib.workloads.filled_vectors import with_filled_vectors
+from costlib.workloads.grouped_sums import with_grouped_sums
 from costlib.workloads.half_precision import allowing_tf32, check_half, with_half_products
 from costlib.workloads.importers.primitive import with_root
 from costlib.workloads.interface import with_interface
@@ -90,6 +91,7 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
                 plain = with_small_weights(_cleaned(plain), network.weights)
             if network.dtype is not None:
                 plain = with_half_products(_cleaned(plain), network.dtype)
+            plain = with_grouped_sums(_cleaned(plain), hardware)
             plain = with_packed_products(_cleaned(plain), hardware.target)
             plain = with_filled_vectors(_cleaned(plain), hardware)
             if network.precision == "int8":

@@ -15,7 +15,7 @@ import numpy as np
 from costlib.tvm_compat import relax, te, tvm
 from costlib.workloads.folding import static_type
 
-_LEAST_ROWS = 128
+_LEAST_ROWS = 32
 """Fewer take no time worth speaking of."""
 
 
@@ -29,7 +29,8 @@ def legalize_mean(builder: Any, call: Any) -> Any:
     rows = math.prod(shape[axis] for axis in axes)
     target = tvm.target.Target.current()
     is_cpu = target is not None and target.kind.name == "llvm"
-    if not is_cpu or len(shape) - 1 in axes or rows < _LEAST_ROWS:
+    innermost = max((axis for axis, extent in enumerate(shape) if extent > 1), default=0)
+    if not is_cpu or innermost in axes or rows < _LEAST_ROWS:
         return _as_in_tvm(builder, call)
     is_kept = bool(call.attrs.keepdims)
 

@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from costlib.tvm_compat import tirx, tvm
-from costlib.workloads.winograd_kernels import BY_HAND, root, whole
+from costlib.tvm_compat import tirx
+from costlib.workloads.written_kernels import indices_of, written_kernel
 
 _INDEX = "int64"
 
@@ -41,37 +41,27 @@ def transposition(
         the columns are neighbours in memory.
     """
     *batch, columns, filled = (int(extent) for extent in target.shape)
-    blocks = filled // lanes
-    loop, index, column = (tirx.Var(name, _INDEX) for name in ("p", "vp", "column"))
-    at, number = list[Any](), tirx.indexdiv(index, blocks)
-    for extent in reversed(batch):
-        at.insert(0, tirx.indexmod(number, extent))
-        number = tirx.indexdiv(number, extent)
-    row = tirx.indexmod(index, blocks) * lanes
+    blocks, squares = filled // lanes, columns // lanes
 
-    vectors, statements = list[Any](), list[Any]()
-    for i in range(lanes):
-        one = row + i if filled == rows else tirx.min(row + i, rows - 1)
-        *outer, inner = place([*at, one, column * lanes])
-        vectors.append(tirx.BufferLoad(source, [*outer, tirx.Ramp(inner, 1, lanes)]))
-    for distance in (lanes >> shift for shift in range(1, lanes.bit_length())):
-        vectors = _named(vectors, statements)
-        vectors = _exchanged(vectors, distance)
-    for i, vector in enumerate(vectors):
-        place_of_column = [*at, column * lanes + i, tirx.Ramp(row, 1, lanes)]
-        statements.append(tirx.BufferStore(target, vector, place_of_column))
+    def body(index: Any) -> Any:
+        at = indices_of(tirx.indexdiv(index, blocks), batch)
+        row, column = tirx.indexmod(index, blocks) * lanes, tirx.Var("column", _INDEX)
+        vectors, statements = list[Any](), list[Any]()
+        for i in range(lanes):
+            one = row + i if filled == rows else tirx.min(row + i, rows - 1)
+            *outer, inner = place([*at, one, column * lanes])
+            vectors.append(tirx.BufferLoad(source, [*outer, tirx.Ramp(inner, 1, lanes)]))
+        for distance in (lanes >> shift for shift in range(1, lanes.bit_length())):
+            vectors = _named(vectors, statements)
+            vectors = _exchanged(vectors, distance)
+        for i, vector in enumerate(vectors):
+            place_of_column = [*at, column * lanes + i, tirx.Ramp(row, 1, lanes)]
+            statements.append(tirx.BufferStore(target, vector, place_of_column))
+        zero, count = tirx.const(0, _INDEX), tirx.const(squares, _INDEX)
+        return tirx.For(column, zero, count, tirx.ForKind.SERIAL, tirx.SeqStmt(statements))
 
-    zero, count, squares = (
-        tirx.const(n, _INDEX) for n in (0, math.prod(batch) * blocks, columns // lanes)
-    )
-    body = tirx.For(column, zero, squares, tirx.ForKind.SERIAL, tirx.SeqStmt(statements))
-    axis = tirx.IterVar((zero, count), index, tirx.IterVar.DataPar)
-    block = tvm.s_tir.SBlock(
-        [axis], [whole(source)], [whole(target)], "transpose", body, annotations=BY_HAND
-    )
-    nest = tvm.s_tir.SBlockRealize([loop], True, block)
-    nest = tirx.For(loop, zero, count, tirx.ForKind.PARALLEL, nest)
-    return tirx.PrimFunc([source, target], root(nest)).with_attr("tirx.noalias", True)
+    loop = math.prod(batch) * blocks, tirx.ForKind.PARALLEL
+    return written_kernel("transpose", [source, target], [loop], body)
 
 
 def _named(values: Sequence[Any], statements: list[Any]) -> list[Any]:

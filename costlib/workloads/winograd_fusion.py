@@ -11,7 +11,8 @@ from typing import Any
 
 from costlib.tvm_compat import nodes, tirx, tvm
 from costlib.tvm_compat.rewriting import BLOCK, Rewriter
-from costlib.workloads.winograd_kernels import OUTPUT, root, whole
+from costlib.workloads.winograd_kernels import OUTPUT
+from costlib.workloads.written_kernels import root, whole
 
 
 @tvm.transform.module_pass(opt_level=0)  # type: ignore[untyped-decorator]

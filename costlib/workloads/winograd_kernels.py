@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.polynomial.polynomial import polyfromroots
 
-from costlib.tvm_compat import tirx, tvm
+from costlib.tvm_compat import tirx
 from costlib.workloads.computed import FUSED_WITH_WHAT_FOLLOWS
+from costlib.workloads.written_kernels import written_kernel
 
 _TAPS = 3
 _POINTS = {
@@ -35,9 +36,6 @@ TILES = tuple(_POINTS)
 
 OUTPUT = "winograd_output"
 """Name of the block that writes the result."""
-
-BY_HAND = {"schedule_rule": "None"}
-"""Annotations of blocks that MetaSchedule's rules are to leave alone."""
 
 _LANES = (16, 8)
 """Channels of a step, the first that divides them all; with blocks, a block."""
@@ -232,14 +230,6 @@ def _corner(index: Any, output: Image, tile: int) -> tuple[Any, Any, Any]:
     )
 
 
-def whole(buffer: Any) -> Any:
-    """Return all of a buffer as a region."""
-    zero = tirx.const(0, "int64")
-    return tirx.BufferRegion(
-        buffer, [tvm.ir.Range.from_min_extent(zero, n) for n in buffer.ty.shape]
-    )
-
-
 def _buffer(name: str, shape: Sequence[int]) -> Any:
     extents = [tirx.const(n, "int64") for n in shape]
     return tirx.decl_buffer(extents, "float32", name, layout=None)
@@ -255,29 +245,16 @@ def _function(
 ) -> Any:
     """Return a function that runs a body for each tile and channel of an image."""
     lanes = image.block or next(n for n in _LANES if image.channels % n == 0)
-    zero, *extents = (tirx.const(n, "int64") for n in (0, count, image.channels // lanes, lanes))
-    kinds = [tirx.ForKind.PARALLEL, tirx.ForKind.SERIAL, tirx.ForKind.VECTORIZED]
-    loops = [tirx.Var(loop, "int64") for loop in ("p", "c", "lane")]
-    index, chunk, lane = (tirx.Var(f"v{loop.name}", "int64") for loop in loops)
-    axes = [
-        tirx.IterVar((zero, extent), variable, tirx.IterVar.DataPar)
-        for extent, variable in zip(extents, (index, chunk, lane), strict=True)
+    loops = [
+        (count, tirx.ForKind.PARALLEL),
+        (image.channels // lanes, tirx.ForKind.SERIAL),
+        (lanes, tirx.ForKind.VECTORIZED),
     ]
-    statements = tirx.SeqStmt(body(index, chunk * lanes + lane))
-    block = tvm.s_tir.SBlock(
-        axes, [whole(source)], [whole(target)], name, statements, annotations=BY_HAND
-    )
-    nest = tvm.s_tir.SBlockRealize(loops, True, block)
-    for loop, extent, kind in zip(loops[::-1], extents[::-1], kinds[::-1], strict=True):
-        nest = tirx.For(loop, zero, extent, kind, nest)
-    function = tirx.PrimFunc([source, target], root(nest))
-    return function.with_attr("tirx.noalias", True)
 
+    def statements(index: Any, chunk: Any, lane: Any) -> Any:
+        return tirx.SeqStmt(body(index, chunk * lanes + lane))
 
-def root(nest: Any) -> Any:
-    """Return the body of a function that consists of loops with a schedule."""
-    block = tvm.s_tir.SBlock([], [], [], "root", nest, annotations=BY_HAND)
-    return tvm.s_tir.SBlockRealize([], True, block)
+    return written_kernel(name, [source, target], loops, statements)
 
 
 def _matrices(tile: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

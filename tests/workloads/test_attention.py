@@ -13,6 +13,7 @@ from torch import nn
 from costlib.errors import TargetError
 from costlib.hardware import Hardware, find_hardware
 from costlib.tuning.check import check
+from costlib.tvm_compat import tvm
 from costlib.workloads import Network, Task, extract_tasks, load_network
 from costlib.workloads.attention_kernel import Attention, Machine, rows_of_block
 from costlib.workloads.variants import varied
@@ -135,6 +136,12 @@ def test_other_counts_of_queries_keys_and_their_numbers() -> None:
     check_fused(plain(attend, (2, 3, 40, 10), (2, 3, 19, 10), (2, 3, 19, 48)))
 
 
+@pytest.mark.parametrize("lanes", [8, 16])
+@pytest.mark.parametrize("width", [3, 20, 31, 36])
+def test_heads_that_are_no_whole_vectors(width: int, lanes: int) -> None:
+    check_fused(heads(40, width=width), lanes)
+
+
 def test_keys_that_heads_share() -> None:
     def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         k, v = (x[:, :, None].expand(1, 2, 3, 18, 16).reshape(1, 6, 18, 16) for x in (k, v))
@@ -178,7 +185,6 @@ def squared(x: torch.Tensor) -> torch.Tensor:
         (over_queries, (2, 20, 16)),
         (squared, (2, 20, 16)),
         (attend, (2, 12, 16)),
-        (attend, (2, 20, 20)),
     ],
 )
 def test_what_stays_as_it_is(function: Callable[..., object], shape: Sequence[int]) -> None:
@@ -200,7 +206,20 @@ def attention_of(batch: int, queries: int, keys: int) -> Attention:
     def nothing(_: Sequence[object]) -> list[object]:
         return []
 
-    return Attention((batch,), queries, keys, 64, 64, nothing, nothing, nothing, (), False, nothing)
+    return Attention(
+        batch=(batch,),
+        queries=queries,
+        keys=keys,
+        depth=64,
+        width=64,
+        query=nothing,
+        key=nothing,
+        value=nothing,
+        steps=(),
+        is_safe=False,
+        ahead=None,
+        place=nothing,
+    )
 
 
 @pytest.mark.parametrize("queries", [16, 64, 128, 197, 1500])
@@ -224,6 +243,50 @@ def test_rows_that_are_hidden_entirely(hidden: float) -> None:
         return nn.functional.scaled_dot_product_attention(x, x, x, mask)
 
     check_fused(plain(attend, (1, 2, 20, 16)))
+
+
+def causal(queries: int, keys: int, hidden: float = -torch.inf) -> torch.Tensor:
+    return torch.full((queries, keys), hidden).triu(1 + keys - queries)
+
+
+def attention_behind(mask: torch.Tensor) -> Callable[..., torch.Tensor]:
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return (q @ k.transpose(-1, -2) / 4 + mask).softmax(-1) @ v
+
+    return attend
+
+
+@pytest.mark.parametrize("lanes", [8, 16])
+@pytest.mark.parametrize(("queries", "keys"), [(71, 71), (96, 96), (20, 197), (197, 200)])
+def test_what_a_mask_hides_from_all_is_not_computed(queries: int, keys: int, lanes: int) -> None:
+    network = plain(
+        attention_behind(causal(queries, keys)), (2, queries, 16), (2, keys, 16), (2, keys, 16)
+    )
+    task = check_fused(network, lanes)
+    library = tvm.build(task.mod, target=task.tvm_target())
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(shape).astype("float32") for _, shape in task.arguments]
+    seen = keys - queries + 24 + lanes  # Of vectors that the first block of queries reads.
+    arrays[1][..., seen:] = arrays[2][:, seen:] = np.nan
+    arrays[3] = causal(queries, keys).numpy()
+    tensors = [tvm.runtime.tensor(array) for array in arrays]
+    library["main"](*tensors)
+    result = tensors[-1].numpy()
+    assert np.isfinite(result[:, 0]).all()
+    assert np.isnan(result[:, -1]).all() == (seen < keys)
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        causal(60, 60).flip(1),
+        causal(60, 60, -1e4),
+        causal(60, 60).index_fill(0, torch.tensor([30]), torch.finfo(torch.float32).min),
+        torch.stack([causal(60, 60), causal(60, 60).flip(1)]),
+    ],
+)
+def test_masks_that_hide_other_keys(mask: torch.Tensor) -> None:
+    check_fused(plain(attention_behind(mask), *[(2, 60, 16)] * 3))
 
 
 def test_extreme_scores_are_no_trouble() -> None:
