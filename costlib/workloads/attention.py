@@ -12,14 +12,8 @@ import numpy as np
 from costlib.hardware import Hardware
 from costlib.processor import has_instructions
 from costlib.tvm_compat import relax, tirx, tvm
-from costlib.workloads.attention_kernel import (
-    NAME,
-    Attention,
-    Load,
-    Machine,
-    Step,
-    attention_kernel,
-)
+from costlib.workloads.attention_blocks import Attention, Load, Machine, Step
+from costlib.workloads.attention_kernel import NAME, attention_kernel
 from costlib.workloads.folding import count_uses, is_call, static_type
 from costlib.workloads.safe_softmax import is_safe_softmax
 from costlib.workloads.transposition import transposition

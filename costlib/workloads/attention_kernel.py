@@ -10,106 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from costlib.tvm_compat import tirx
+from costlib.workloads.attention_blocks import TILE_ROWS, Attention, Machine, rows_of_block
 from costlib.workloads.safe_softmax import TINY
 from costlib.workloads.written_kernels import indices_of, written_kernel
 
 NAME = "attention"
-
-_ROWS = 6
-"""Of a tile: each vector that is loaded is multiplied with so many numbers."""
-
-_FEWEST_ROWS = 3
-"""Of a tile at the end of a block."""
-
-_MOST_ROWS = 66
-"""Of a block."""
-
-_MOST_ROWS_AHEAD = 24
-"""Of a block where a mask hides what follows: all rows of it are given what its last one sees."""
-
-_CACHE_SHARE = 4
-"""Scores of a block take at most this part of what cache a core has for itself."""
-
-Load = Callable[[Sequence[Any]], Any]
-"""Returns the number that indices stand for."""
-
-
-class Step(NamedTuple):
-    """What is done to a score: ``compute`` takes it, and what its operands are in its place."""
-
-    compute: Callable[..., Any]
-    operands: tuple[Load, ...]
-
-
-@dataclass(frozen=True)
-class Attention:
-    """What to compute.
-
-    Attributes
-    ----------
-    batch
-        Leading extents, heads among them.
-    queries, keys
-        How many there are of each.
-    depth, width
-        Numbers of a query or key, and of a value.
-    query, key, value
-        Load a number: of indices of the batch and then of a query and its depth, of a depth and a
-        key, or of a key and its width. Neighbours along the last index are neighbours in memory;
-        there are as many keys as make whole vectors.
-    steps
-        What is done to the scores before the softmax; operands are given indices of the batch, a
-        query and a key.
-    is_safe
-        Whether the softmax of scores that all are minus infinity is 0.
-    ahead
-        How many keys beyond its own number a query sees at most: a causal mask hides the others.
-        ``None`` if it may see all.
-    place
-        Turns indices of the batch, a query and a width into those of the result.
-    """
-
-    batch: tuple[int, ...]
-    queries: int
-    keys: int
-    depth: int
-    width: int
-    query: Load
-    key: Load
-    value: Load
-    steps: tuple[Step, ...]
-    is_safe: bool
-    ahead: int | None
-    place: Callable[[Sequence[Any]], Sequence[Any]]
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What to compute it on.
-
-    Attributes
-    ----------
-    lanes
-        Numbers of a vector.
-    vectors
-        Of a tile, with all rows of which they leave room in the registers.
-    num_cores
-        How many share the work.
-    cache_bytes
-        What each has for itself.
-    """
-
-    lanes: int
-    vectors: int
-    num_cores: int
-    cache_bytes: int
 
 
 def attention_kernel(what: Attention, machine: Machine, buffers: Sequence[Any]) -> Any:
@@ -121,24 +32,6 @@ def attention_kernel(what: Attention, machine: Machine, buffers: Sequence[Any]) 
         return tirx.SeqStmt(list(writer.statements(index)))
 
     return written_kernel(NAME, buffers, [loop], body, writer.buffers)
-
-
-def rows_of_block(what: Attention, machine: Machine) -> int:
-    """Return of how many queries the scores are computed before they are used.
-
-    As many as leave no core idle while others still compute, and rather more than fewer.
-    """
-    row_bytes = 4 * -(-what.keys // machine.lanes) * machine.lanes
-    most = _MOST_ROWS if what.ahead is None else _MOST_ROWS_AHEAD
-    most = min(machine.cache_bytes // _CACHE_SHARE // row_bytes, most)
-    most = min(max(most, _ROWS), what.queries)
-
-    def rows_of_a_core(rows: int) -> int:
-        blocks = math.prod(what.batch) * -(-what.queries // rows)
-        return -(-blocks // machine.num_cores) * rows
-
-    fitting = [n for n in range(1, most + 1) if n % _ROWS == 0 or n % _ROWS >= _FEWEST_ROWS]
-    return min(fitting or [most], key=lambda rows: (rows_of_a_core(rows), -rows))
 
 
 class _Part(NamedTuple):
@@ -180,14 +73,14 @@ class _Writer:
         self._scores = _buffer("scores", [self._rows, self._vectors * machine.lanes])
         self._sums = _buffer("sums", [self._rows])
         self._largest = _buffer("largest", [1])
-        self._tile = _buffer("tile", [_ROWS, machine.vectors * machine.lanes], scope="local")
+        self._tile = _buffer("tile", [TILE_ROWS, machine.vectors * machine.lanes], scope="local")
         self.buffers = [self._scores, self._sums, self._largest, self._tile]
 
     def statements(self, block: Any) -> Iterator[Any]:
         """Return what is done for a block, given its number among all."""
         batch = indices_of(tirx.indexdiv(block, self.blocks), self._what.batch)
         # The last block does again what the one before it has done, where it must.
-        first = tirx.indexmod(block, self.blocks) * self._rows
+        first = self._number(tirx.indexmod(block, self.blocks)) * self._rows
         first = tirx.min(first, self._what.queries - self._rows)
 
         full, seen = self._what.keys // self._lanes, self._seen(first)
@@ -201,8 +94,18 @@ class _Writer:
         yield from self._tiles(0, width, result, _number(width))
         if rest:
             last = _Tile(0, width * self._lanes, 0, 1, rest)
-            for rows in _cut(0, self._rows, _ROWS):
+            for rows in _cut(0, self._rows, TILE_ROWS):
                 yield self._rows_of(last, rows, result)
+
+    def _number(self, turn: Any) -> Any:
+        """Return which block's turn it is: a short and a long one, where they have other lengths.
+
+        Each core has some neighbouring turns.
+        """
+        if self._what.ahead is None:
+            return turn
+        pair = tirx.indexdiv(turn, 2)
+        return tirx.Select(tirx.indexmod(turn, 2) == 0, pair, self.blocks - 1 - pair)
 
     def _seen(self, first: Any) -> Any:
         """Return how many keys a block of queries sees at most."""
@@ -216,7 +119,7 @@ class _Writer:
         for columns in _cut(start, end, self._machine.vectors):
             within = tirx.indexdiv(most + (columns.size - 1 - columns.start), columns.size)
             pieces = tirx.max(tirx.min(within, _number(columns.pieces)), _number(0))
-            for rows in _cut(0, self._rows, _ROWS):
+            for rows in _cut(0, self._rows, TILE_ROWS):
                 yield self._loops(columns, pieces, rows, body)
 
     def _loops(self, columns: _Part, pieces: Any, rows: _Part, body: Callable[[_Tile], Any]) -> Any:

@@ -15,7 +15,7 @@ from costlib.hardware import Hardware, find_hardware
 from costlib.tuning.check import check
 from costlib.tvm_compat import tvm
 from costlib.workloads import Network, Task, extract_tasks, load_network
-from costlib.workloads.attention_kernel import Attention, Machine, rows_of_block
+from costlib.workloads.attention_blocks import Attention, Machine, rows_of_block
 from costlib.workloads.variants import varied
 
 Scores = Callable[[torch.Tensor], torch.Tensor]
