@@ -12,7 +12,7 @@ import numpy as np
 from costlib.hardware import Hardware
 from costlib.processor import has_instructions
 from costlib.tvm_compat import relax, tirx, tvm
-from costlib.workloads.attention_blocks import Attention, Load, Machine, Step
+from costlib.workloads.attention_blocks import Attention, Load, Machine, Step, keys_ahead
 from costlib.workloads.attention_kernel import NAME, attention_kernel
 from costlib.workloads.folding import count_uses, is_call, static_type
 from costlib.workloads.safe_softmax import is_safe_softmax
@@ -35,9 +35,6 @@ _COMPUTE: Mapping[tuple[str, int], Callable[..., Any]] = {
     ("relax.where", 2): lambda score, condition, other: tirx.Select(condition, other, score),
 }
 """What is computed of a score and the other arguments, by operator and the score's place."""
-
-_HIDDEN = -1e30
-"""What this, or less, is added to has no share in a softmax, whatever it is."""
 
 _UNKNOWN_CACHE_BYTES = 256 << 10
 
@@ -245,22 +242,14 @@ def _adds_nothing(step: Any, place: int) -> bool:
 
 
 def _ahead(found: _Found, rows: int, columns: int) -> int | None:
-    """Return how many keys beyond its own number a query sees, if the last step hides others.
-
-    A query that sees none may not be told so: its softmax is that of all, or is not a number.
-    """
+    """Return how many keys beyond its own number a query sees, if the last step is such a mask."""
     call, place = found.steps[-1] if found.steps else (found.product, 0)
     mask = call.args[1 - place]
     if not is_call(call, "relax.add") or not isinstance(mask, tvm.ir.GenericConst):
         return None
     if mask.value.shape[-2:] != (rows, columns):
         return None
-    seen = (mask.value.numpy().reshape(-1, rows, columns) > _HIDDEN).any(axis=0)
-    if not seen.any(axis=1).all():
-        return None
-    last = columns - 1 - seen[:, ::-1].argmax(axis=1)
-    ahead = int((last - np.arange(rows)).max())
-    return ahead if ahead + 1 < columns else None
+    return keys_ahead(mask.value.numpy())
 
 
 def _load(operand: Any, taken: Callable[[Any], Any]) -> Load:

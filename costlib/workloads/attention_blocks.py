@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 TILE_ROWS = 6
 """Of a tile: each vector that is loaded is multiplied with so many numbers."""
 
@@ -21,6 +23,9 @@ _MOST_ROWS_AHEAD = 24
 
 _CACHE_SHARE = 4
 """Scores of a block take at most this part of what cache a core has for itself."""
+
+_HIDDEN = -1e30
+"""What this, or less, is added to has no share in a softmax, whatever it is."""
 
 Load = Callable[[Sequence[Any]], Any]
 """Returns the number that indices stand for."""
@@ -113,3 +118,22 @@ def rows_of_block(what: Attention, machine: Machine) -> int:
 
     fitting = [n for n in range(1, most + 1) if n % TILE_ROWS == 0 or n % TILE_ROWS >= _FEWEST_ROWS]
     return min(fitting or [most], key=lambda rows: (rows_of_a_core(rows), -rows))
+
+
+def keys_ahead(mask: np.ndarray) -> int | None:
+    """Return how many keys beyond its own number a query sees; ``None`` if that may be all.
+
+    A query that a mask hides all keys from sees all: its softmax is that of all, or no number.
+
+    Parameters
+    ----------
+    mask
+        What is added to the scores: float32 `... x queries x keys`.
+    """
+    queries, keys = mask.shape[-2:]
+    seen = np.any(mask.reshape(-1, queries, keys) > _HIDDEN, axis=0)
+    if not np.all(np.any(seen, axis=1)):
+        return None
+    last = keys - 1 - seen[:, ::-1].argmax(axis=1)
+    ahead = int((last - np.arange(queries)).max())
+    return ahead if ahead + 1 < keys else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -15,7 +14,6 @@ from costlib.hardware import Hardware, find_hardware
 from costlib.tuning.check import check
 from costlib.tvm_compat import tvm
 from costlib.workloads import Network, Task, extract_tasks, load_network
-from costlib.workloads.attention_blocks import Attention, Machine, rows_of_block
 from costlib.workloads.variants import varied
 
 Scores = Callable[[torch.Tensor], torch.Tensor]
@@ -200,38 +198,6 @@ def test_where_there_is_no_kernel(spec: str) -> None:
 
 def test_products_in_16_bits_stay_so() -> None:
     assert not found(varied(heads(20), "bf16"), on(16))
-
-
-def attention_of(batch: int, queries: int, keys: int) -> Attention:
-    def nothing(_: Sequence[object]) -> list[object]:
-        return []
-
-    return Attention(
-        batch=(batch,),
-        queries=queries,
-        keys=keys,
-        depth=64,
-        width=64,
-        query=nothing,
-        key=nothing,
-        value=nothing,
-        steps=(),
-        is_safe=False,
-        ahead=None,
-        place=nothing,
-    )
-
-
-@pytest.mark.parametrize("queries", [16, 64, 128, 197, 1500])
-@pytest.mark.parametrize("num_cores", [1, 2, 64])
-def test_blocks_leave_no_core_idle_and_fit_its_cache(queries: int, num_cores: int) -> None:
-    what, machine = attention_of(12, queries, queries), Machine(16, 4, num_cores, 1 << 20)
-    rows = rows_of_block(what, machine)
-    assert 1 <= rows <= queries
-    assert rows <= 6 or 4 * rows * queries <= machine.cache_bytes / 3
-    blocks = 12 * math.ceil(queries / rows)
-    busiest = math.ceil(blocks / num_cores) * rows
-    assert busiest <= 1.25 * max(12 * queries / num_cores, rows) + 6
 
 
 @pytest.mark.parametrize("hidden", [-torch.inf, torch.finfo(torch.float32).min])

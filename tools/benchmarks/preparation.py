@@ -31,7 +31,7 @@ from costlib.tuning.session import RUN
 from costlib.tuning.trials import TRIALS
 from costlib.tuning.tune import tune
 from costlib.tvm_compat import networks as compiling
-from costlib.workloads import inference
+from costlib.workloads import attention, inference
 from tools.benchmarks.engine_case import network_named
 from tools.benchmarks.in_turns import Timed, timed
 from tools.evidence.files import read_result, write_result
@@ -46,6 +46,7 @@ def _without(place: Any, name: str, instead: Callable[..., Any]) -> AbstractCont
 
 PARTS: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
     "attention": lambda: _without(inference, "with_attention", lambda mod, _: mod),
+    "masks": lambda: _without(attention, "keys_ahead", lambda _: None),
     "vectors": lambda: _without(inference, "with_filled_vectors", lambda mod, _: mod),
     "concatenations": lambda: _without(compiling, "concatenations", lambda _: {}),
     "layouts": lambda: _without(versions, "other_layouts", lambda *_: []),
@@ -56,6 +57,7 @@ CASES = (
     ("vit_tiny", "attention"),
     ("bert_mini", "attention"),
     ("whisper_tiny_encoder", "attention"),
+    ("gpt2_mini", "masks"),
     ("whisper_tiny_encoder", "layouts"),
     ("squeezenet", "vectors"),
     ("squeezenet", "concatenations"),

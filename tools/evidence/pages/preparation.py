@@ -10,6 +10,7 @@ from tools.evidence.provenance import measured
 
 _PARTS = {
     "attention": "attention as one kernel",
+    "masks": "nothing computed that a causal mask hides",
     "vectors": "weights filled up to whole vectors",
     "concatenations": "concatenations written in place",
     "layouts": "layouts that convolutions are tried in",
