@@ -66,7 +66,8 @@ def profile_section(run: FoundRun) -> Section | None:
     return Section(
         _TITLE,
         "A network notes when each of its kernels begins. One takes longer in it than when it was "
-        "tuned where caches are cold, or other threads are still at work. GB/s counts what a "
+        "tuned where caches are cold, other threads are still at work, or what it reads was "
+        "written by a core that shares no cache with its own. GB/s counts what a "
         f"kernel reads and writes once; the machine reads {_bandwidth(run.profiles)} from memory.",
         [*parts, *_kernel_parts(run, shown)],
         PLACE,

@@ -8,7 +8,7 @@ all tasks before the next one begins, so that the looks at a program are spread 
 median of a program's looks counts as the truth (:mod:`tools.evidence.ceiling_summary`). The labels
 in the dataset stay as they are.
 
-It runs on the processor that the labels were measured on, and on no other. Killed, or stopped by
+It runs on a processor that labels were measured on, and judges those. Killed, or stopped by
 ``--minutes``, the same call goes on; ``--work`` has what is done, and is removed to begin anew.
 """
 
@@ -29,8 +29,8 @@ import numpy as np
 from costlib.data.dataset import Dataset
 from costlib.data.task_tables import title_of
 from costlib.measure.measurer import Measurer
-from costlib.training.batches import workload_rows
-from costlib.training.protocol import most_measured_hardware, network_weights
+from costlib.training.batches import most_frequent_hardware, workload_rows
+from costlib.training.protocol import network_weights
 from tools.benchmarks.top_programs import TopPrograms, Workbench, top_programs
 from tools.evidence.ceiling_summary import LookedAt, summarise_ceiling
 from tools.evidence.files import REPOSITORY, ZOO, write_result
@@ -62,10 +62,12 @@ def main() -> None:
     dataset = Dataset.open(given.dataset).held_out()
     if dataset is None:
         parser.error(f"{given.dataset} has no held-out networks")
-    hardware_id = most_measured_hardware(dataset)
-    hardware = dataset.hardware()[hardware_id]
-    if not is_here(hardware):
-        sys.exit(f"the labels were measured on {hardware_id}, which this machine is not")
+    labelled = dataset.hardware()
+    here = [name for name, hardware in labelled.items() if is_here(hardware)]
+    hardware_id = most_frequent_hardware(dataset.scan(), here) if here else None
+    if hardware_id is None:
+        sys.exit(f"the labels were measured on {', '.join(labelled)}, which this machine is not")
+    hardware = labelled[hardware_id]
     tops = top_programs(dataset, hardware_id, TOP)[: given.tasks]
     bench, numbers = Workbench(given.work, dataset, hardware), range(1, given.looks + 1)
     with Measurer(hardware, reference=dataset.canary(hardware_id)) as measurer:
