@@ -243,13 +243,20 @@ def _adds_nothing(step: Any, place: int) -> bool:
 
 def _ahead(found: _Found, rows: int, columns: int) -> int | None:
     """Return how many keys beyond its own number a query sees, if the last step is such a mask."""
-    call, place = found.steps[-1] if found.steps else (found.product, 0)
-    mask = call.args[1 - place]
-    if not is_call(call, "relax.add") or not isinstance(mask, tvm.ir.GenericConst):
+    mask = _mask(*found.steps[-1]) if found.steps else None
+    return keys_ahead(mask) if mask is not None and mask.shape[-2:] == (rows, columns) else None
+
+
+def _mask(step: Any, place: int) -> np.ndarray | None:
+    """Return what a step adds to scores, or chooses instead of them, if that is constant."""
+    others = [argument for i, argument in enumerate(step.args) if i != place]
+    if not all(isinstance(other, tvm.ir.GenericConst) for other in others):
         return None
-    if mask.value.shape[-2:] != (rows, columns):
-        return None
-    return keys_ahead(mask.value.numpy())
+    values = [other.value.numpy() for other in others]
+    if is_call(step, "relax.where"):
+        condition, instead = values
+        return np.where(condition == (place == 1), 0.0, instead)
+    return values[0] if is_call(step, "relax.add") else None
 
 
 def _load(operand: Any, taken: Callable[[Any], Any]) -> Load:

@@ -215,26 +215,48 @@ def causal(queries: int, keys: int, hidden: float = -torch.inf) -> torch.Tensor:
     return torch.full((queries, keys), hidden).triu(1 + keys - queries)
 
 
-def attention_behind(mask: torch.Tensor) -> Callable[..., torch.Tensor]:
-    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        return (q @ k.transpose(-1, -2) / 4 + mask).softmax(-1) @ v
-
-    return attend
+Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
 
+def attention_behind(mask: torch.Tensor) -> Attend:
+    return lambda q, k, v: (q @ k.transpose(-1, -2) / 4 + mask).softmax(-1) @ v
+
+
+def filled_behind(mask: torch.Tensor) -> Attend:
+    return lambda q, k, v: (q @ k.mT).masked_fill(mask < 0, -torch.inf).softmax(-1) @ v
+
+
+def chosen_behind(mask: torch.Tensor) -> Attend:
+    least = torch.finfo(torch.float32).min
+    return lambda q, k, v: torch.where(mask == 0, q @ k.mT, least).softmax(-1) @ v
+
+
+@pytest.mark.parametrize(
+    ("attention", "as_given"),
+    [
+        (attention_behind, lambda mask: mask),
+        (filled_behind, lambda mask: mask < 0),
+        (chosen_behind, lambda mask: mask == 0),
+    ],
+)
 @pytest.mark.parametrize("lanes", [8, 16])
-@pytest.mark.parametrize(("queries", "keys"), [(71, 71), (96, 96), (20, 197), (197, 200)])
-def test_what_a_mask_hides_from_all_is_not_computed(queries: int, keys: int, lanes: int) -> None:
-    network = plain(
-        attention_behind(causal(queries, keys)), (2, queries, 16), (2, keys, 16), (2, keys, 16)
-    )
+@pytest.mark.parametrize(("queries", "keys"), [(71, 71), (20, 197), (197, 200)])
+def test_what_a_mask_hides_from_all_is_not_computed(
+    queries: int,
+    keys: int,
+    lanes: int,
+    attention: Callable[[torch.Tensor], Attend],
+    as_given: Scores,
+) -> None:
+    mask = causal(queries, keys)
+    network = plain(attention(mask), (2, queries, 16), (2, keys, 16), (2, keys, 16))
     task = check_fused(network, lanes)
     library = tvm.build(task.mod, target=task.tvm_target())
     random = np.random.default_rng(0)
     arrays = [random.standard_normal(shape).astype("float32") for _, shape in task.arguments]
     seen = keys - queries + 24 + lanes  # Of vectors that the first block of queries reads.
     arrays[1][..., seen:] = arrays[2][:, seen:] = np.nan
-    arrays[3] = causal(queries, keys).numpy()
+    arrays[3] = as_given(mask).numpy()
     tensors = [tvm.runtime.tensor(array) for array in arrays]
     library["main"](*tensors)
     result = tensors[-1].numpy()
