@@ -12,7 +12,14 @@ import numpy as np
 from costlib.hardware import Hardware
 from costlib.processor import has_instructions
 from costlib.tvm_compat import relax, tirx, tvm
-from costlib.workloads.attention_blocks import Attention, Load, Machine, Step, keys_ahead
+from costlib.workloads.attention_blocks import (
+    HIDDEN,
+    Attention,
+    Load,
+    Machine,
+    Step,
+    keys_ahead,
+)
 from costlib.workloads.attention_kernel import NAME, attention_kernel
 from costlib.workloads.folding import count_uses, is_call, static_type
 from costlib.workloads.safe_softmax import is_safe_softmax
@@ -242,21 +249,39 @@ def _adds_nothing(step: Any, place: int) -> bool:
 
 
 def _ahead(found: _Found, rows: int, columns: int) -> int | None:
-    """Return how many keys beyond its own number a query sees, if the last step is such a mask."""
-    mask = _mask(*found.steps[-1]) if found.steps else None
-    return keys_ahead(mask) if mask is not None and mask.shape[-2:] == (rows, columns) else None
+    """Return how many keys beyond its own number a query sees, if the last step is such a mask.
+
+    What is done before must hide nothing: a query that sees no key is given the softmax of all.
+    """
+    if not found.steps:
+        return None
+    *before, (last, place) = found.steps
+    mask = _mask(last, place)
+    if mask is None or mask.shape[-2:] != (rows, columns) or not all(map(_hides_nothing, before)):
+        return None
+    return keys_ahead(mask)
 
 
 def _mask(step: Any, place: int) -> np.ndarray | None:
     """Return what a step adds to scores, or chooses instead of them, if that is constant."""
+    values = _constants(step, place)
+    if values is not None and is_call(step, "relax.where"):
+        condition, instead = values
+        return np.where(condition == (place == 1), 0.0, instead)
+    return values[0] if values is not None and is_call(step, "relax.add") else None
+
+
+def _hides_nothing(taken: tuple[Any, int]) -> bool:
+    values = _constants(*taken)
+    return values is not None and all(np.all(np.abs(value) < -HIDDEN) for value in values)
+
+
+def _constants(step: Any, place: int) -> list[np.ndarray] | None:
+    """Return the arguments of a step beside the scores; ``None`` if they are not all constant."""
     others = [argument for i, argument in enumerate(step.args) if i != place]
     if not all(isinstance(other, tvm.ir.GenericConst) for other in others):
         return None
-    values = [other.value.numpy() for other in others]
-    if is_call(step, "relax.where"):
-        condition, instead = values
-        return np.where(condition == (place == 1), 0.0, instead)
-    return values[0] if is_call(step, "relax.add") else None
+    return [other.value.numpy() for other in others]
 
 
 def _load(operand: Any, taken: Callable[[Any], Any]) -> Load:

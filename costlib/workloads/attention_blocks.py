@@ -24,8 +24,8 @@ _MOST_ROWS_AHEAD = 24
 _CACHE_SHARE = 4
 """Scores of a block take at most this part of what cache a core has for itself."""
 
-_HIDDEN = -1e30
-"""What this, or less, is added to has no share in a softmax, whatever it is."""
+HIDDEN = -1e30
+"""What this, or less, is added to has no share in a softmax beside other scores."""
 
 Load = Callable[[Sequence[Any]], Any]
 """Returns the number that indices stand for."""
@@ -131,7 +131,7 @@ def keys_ahead(mask: np.ndarray) -> int | None:
         What is added to the scores: float32 `... x queries x keys`.
     """
     queries, keys = mask.shape[-2:]
-    seen = np.any(mask.reshape(-1, queries, keys) > _HIDDEN, axis=0)
+    seen = np.any(~(mask.reshape(-1, queries, keys) <= HIDDEN), axis=0)  # NaN hides nothing.
     if not np.all(np.any(seen, axis=1)):
         return None
     last = keys - 1 - seen[:, ::-1].argmax(axis=1)

@@ -80,7 +80,7 @@ class _Writer:
         """Return what is done for a block, given its number among all."""
         batch = indices_of(tirx.indexdiv(block, self.blocks), self._what.batch)
         # The last block does again what the one before it has done, where it must.
-        first = self._number(tirx.indexmod(block, self.blocks)) * self._rows
+        first = self._turn(tirx.indexmod(block, self.blocks)) * self._rows
         first = tirx.min(first, self._what.queries - self._rows)
 
         full, seen = self._what.keys // self._lanes, self._seen(first)
@@ -97,15 +97,16 @@ class _Writer:
             for rows in _cut(0, self._rows, TILE_ROWS):
                 yield self._rows_of(last, rows, result)
 
-    def _number(self, turn: Any) -> Any:
-        """Return which block's turn it is: a short and a long one, where they have other lengths.
+    def _turn(self, number: Any) -> Any:
+        """Return which block is computed in this place.
 
-        Each core has some neighbouring turns.
+        Each core has neighbouring places. Where blocks see ever more keys, short and long ones take
+        turns.
         """
         if self._what.ahead is None:
-            return turn
-        pair = tirx.indexdiv(turn, 2)
-        return tirx.Select(tirx.indexmod(turn, 2) == 0, pair, self.blocks - 1 - pair)
+            return number
+        pair = tirx.indexdiv(number, 2)
+        return tirx.Select(tirx.indexmod(number, 2) == 0, pair, self.blocks - 1 - pair)
 
     def _seen(self, first: Any) -> Any:
         """Return how many keys a block of queries sees at most."""
@@ -132,6 +133,8 @@ class _Writer:
         return _loop(pieces, tiles)
 
     def _rows_of(self, tile: _Tile, rows: _Part, body: Callable[[_Tile], Any]) -> Any:
+        """Do something for all rows of a part, in the columns of a tile."""
+
         def moved(i: Any) -> _Tile:
             return tile._replace(row=i * rows.size + rows.start, rows=rows.size)
 
@@ -230,7 +233,7 @@ class _Writer:
         )
 
     def _product(
-        self, tile: _Tile, depth: int, left: Callable[..., Any], right: Callable[..., Any]
+        self, tile: _Tile, depth: Any, left: Callable[..., Any], right: Callable[..., Any]
     ) -> Iterator[Any]:
         """Sum up ``left(i, k) * right(k, j)`` in registers."""
 

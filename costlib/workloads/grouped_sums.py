@@ -1,10 +1,9 @@
 """Sums and means of many numbers, which a CPU computes in groups.
 
 A sum that numbers are added to one after the other loses digits as it grows, and where they are
-alike, always in the same direction: 3,136 equal numbers, as of an image of 56 x 56, may make a mean
-that differs in the fifth digit, which the rest of a network may make the third. Each axis is summed
-up by itself, and a long one in groups: errors grow with the longest of these alone (Higham, "The
-accuracy of floating point summation", 1993).
+alike, always in the same direction. Of a mean over an image that costs digits which the rest of a
+network may multiply. Each axis is summed up by itself, and a long one in groups: errors grow with
+the longest of these alone (Higham, "The accuracy of floating point summation", 1993).
 """
 
 from __future__ import annotations

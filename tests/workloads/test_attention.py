@@ -277,6 +277,17 @@ def test_masks_that_hide_other_keys(mask: torch.Tensor) -> None:
     check_fused(plain(attention_behind(mask), *[(2, 60, 16)] * 3))
 
 
+def test_queries_that_two_masks_leave_nothing_see_all() -> None:
+    hidden = torch.finfo(torch.float32).min
+    first, mask = torch.zeros(60), causal(60, 60, hidden)
+    first[:3] = hidden
+
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return (q @ k.mT + first + mask).softmax(-1) @ v
+
+    check_fused(plain(attend, *[(2, 60, 16)] * 3))
+
+
 def test_extreme_scores_are_no_trouble() -> None:
     def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         return (q @ k.transpose(-1, -2) * 1e4).softmax(-1) @ v

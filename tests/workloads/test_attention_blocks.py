@@ -57,7 +57,9 @@ def test_a_causal_mask_hides_what_comes_later(queries: int, before: int, hidden:
 def test_where_a_mask_lets_all_be_seen() -> None:
     entirely = causal(6, 6)
     entirely[3] = -np.inf
-    for mask in (np.zeros((6, 6)), causal(6, 6)[:, ::-1], causal(6, 6, -1e4), entirely):
+    unknown = causal(6, 6)
+    unknown[0, 5] = np.nan
+    for mask in (np.zeros((6, 6)), causal(6, 6)[:, ::-1], causal(6, 6, -1e4), entirely, unknown):
         assert keys_ahead(mask) is None
 
 
