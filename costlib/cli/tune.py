@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -34,8 +34,11 @@ if TYPE_CHECKING:
     from costlib.tuning.ranges import RangeResult
     from costlib.tuning.result import NetworkResult, TuneResult, UntimedNetwork
     from costlib.tuning.vendor import Vendor
+    from costlib.tuning.versions import Layouts
     from costlib.workloads.half_precision import HalfFormat
     from costlib.workloads.small_weights import WeightFormat
+
+_Name = TypeVar("_Name", bound=str)
 
 
 def tune(
@@ -67,12 +70,12 @@ def tune(
         Path | None, typer.Option(help="A folder that remembers the best programs of all runs.")
     ] = None,
     layouts: Annotated[
-        bool,
+        str,
         typer.Option(
-            "--layouts",
-            help="Try convolutions in NHWC, in blocks and by Winograd, too; keep what is fastest.",
+            help="`channels-last` for convolutions of networks on a CPU; `all`: as given, in NHWC, "
+            "in blocks and by Winograd, and keep what is fastest; or `given`.",
         ),
-    ] = False,
+    ] = "channels-last",
     weights: Annotated[
         str | None, typer.Option(help="Keep the weights of products in `int8` or `int4`.")
     ] = None,
@@ -146,7 +149,7 @@ def tune(
         objective=_objective(objective),
         required_s=tuple(ms / 1e3 for ms in required_ms or ()),
         min_gain=min_gain,
-        layouts=layouts,
+        layouts=_layouts(layouts),
         weights=_weights(weights),
         dtype=_dtype(dtype),
         memory=memory,
@@ -202,10 +205,20 @@ _DOUBT = " (its turns differ: the machine is busy, do not rely on it)"
 def _objective(name: str) -> Objective:
     from costlib.search.tasks.scheduler import OBJECTIVES
 
-    for objective in OBJECTIVES:
-        if objective == name:
-            return objective
-    raise InputError(f"no objective is called '{name}'; use {', '.join(OBJECTIVES)}")
+    return _one_of(OBJECTIVES, name, "objective is")
+
+
+def _layouts(name: str) -> Layouts:
+    from costlib.tuning.versions import LAYOUTS
+
+    return _one_of(LAYOUTS, name, "layouts are")
+
+
+def _one_of(known: Sequence[_Name], name: str, what: str) -> _Name:
+    for one in known:
+        if one == name:
+            return one
+    raise InputError(f"no {what} called '{name}'; use {', '.join(known)}")
 
 
 def _apart(sources: list[str], against: list[str]) -> tuple[list[str], list[str]]:

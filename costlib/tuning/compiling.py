@@ -32,6 +32,7 @@ from costlib.tuning.vendor import Vendor, VendorProgram, faster_by_onednn
 from costlib.tvm_compat.direct_calls import MAIN
 from costlib.workloads import Network, prepare_network
 from costlib.workloads.agreement import OutputAgreement
+from costlib.workloads.layout import CHANNELS_LAST
 from costlib.workloads.ranges.ranged import RangedNetwork
 from costlib.workloads.ranges.table import Point
 from costlib.workloads.task import Task
@@ -114,9 +115,12 @@ class Compiler:
             original = Original(network, library, self._measurer, rounded)
             self._originals[number] = original
             if original.faults and not allow_different:
+                is_last = network.name.endswith(CHANNELS_LAST)
+                otherwise = "--layouts given leaves its layout, " if is_last else ""
                 raise DifferentNetworkError(
                     f"{network.name} computes something else than {original.name}: "
-                    f"{'; '.join(original.faults)}; --allow-different tunes it all the same"
+                    f"{'; '.join(original.faults)}; {otherwise}--allow-different tunes it all the "
+                    "same"
                 )
         for first, found in self.networks.ranges:
             self._report(f"comparing {found.name} between its points")

@@ -9,6 +9,7 @@ from costlib.measure.config import MeasureConfig
 from costlib.search.config import SearchConfig
 from costlib.search.tasks.scheduler import Objective
 from costlib.tuning.vendor import Vendor
+from costlib.tuning.versions import Layouts
 from costlib.workloads.half_precision import HalfFormat
 from costlib.workloads.small_weights import WeightFormat
 
@@ -24,9 +25,11 @@ class TuneConfig(FrozenStrict):
     min_gain
         Stop when another batch is expected to lower the objective by less than this share.
     layouts
-        Tune each network with convolutions in NHWC and in blocks of channels as well, with and
+        ``"channels-last"``: a network in float32 has its convolutions in NHWC on a CPU; single
+        operators, and networks with a layout in their name, are left as they are.
+        ``"all"``: tune each network as it was given, in NHWC and in blocks of channels, with and
         without Winograd's algorithm, and compile whichever turns out fastest; most of the trials go
-        to that one.
+        to that one. ``"given"``: leave it as it was given.
     weights
         Keep the weights of products in ``"int8"`` or ``"int4"``, see
         :mod:`costlib.workloads.small_weights`.
@@ -53,7 +56,7 @@ class TuneConfig(FrozenStrict):
     objective: Objective = "sum"
     required_s: tuple[float, ...] = ()
     min_gain: float = 0.0
-    layouts: bool = False
+    layouts: Layouts = "channels-last"
     weights: WeightFormat | None = None
     dtype: HalfFormat | None = None
     memory: Path | None = None
@@ -67,7 +70,7 @@ class TuneConfig(FrozenStrict):
     def fixed_for(self) -> str | None:
         """A setting that only networks of fixed shapes can have, if there is one."""
         settings = {
-            "--layouts": self.layouts,
+            "--layouts all": self.layouts == "all",
             "the objective 'requirement'": self.objective == "requirement",
         }
         return next((name for name, is_set in settings.items() if is_set), None)

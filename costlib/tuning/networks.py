@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,17 +10,18 @@ from typing import Any
 import numpy as np
 
 from costlib.arrays import Integers
-from costlib.errors import InputError, UnsupportedModelError
+from costlib.errors import InputError
 from costlib.hardware import Hardware
 from costlib.measure.cold_weights import as_called
 from costlib.measure.config import MeasureConfig
 from costlib.schema import CacheState
 from costlib.search.tasks.planning import lesser_trials
 from costlib.tuning.mixing import slower_by_winograd
+from costlib.tuning.versions import Layouts, versions_of
 from costlib.workloads import Network, load_network, prepare_network
 from costlib.workloads.extraction import tasks_of
 from costlib.workloads.half_precision import HalfFormat
-from costlib.workloads.layout import in_layout, other_layouts
+from costlib.workloads.operators import names_operator
 from costlib.workloads.ranges.dimension import Dims
 from costlib.workloads.ranges.ranged import RangedNetwork, at_points
 from costlib.workloads.ranges.symbolic import symbolic
@@ -35,8 +34,6 @@ _CLOSE = 1.15
 """What the tasks of a version add up to, at most, relative to the fastest one's."""
 
 _MOST_CLOSE = 3
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -71,7 +68,7 @@ class NetworkSet:
         sources: Sequence[Any],
         hardware: Hardware,
         *,
-        try_layouts: bool = False,
+        layouts: Layouts = "given",
         weights: WeightFormat | None = None,
         dtype: HalfFormat | None = None,
         dims: Dims | None = None,
@@ -87,8 +84,9 @@ class NetworkSet:
             See :func:`costlib.workloads.load_network`.
         hardware
             What to prepare them for.
-        try_layouts
-            Take each network with convolutions in other layouts, too.
+        layouts
+            In which layouts to take networks with convolutions. ``"channels-last"`` leaves single
+            operators as they are.
         weights
             In how many bits weights are kept, if not as they are.
         dtype
@@ -107,7 +105,7 @@ class NetworkSet:
             tasks = tasks_of(prepare_network(varied(largest), hardware), hardware.target)
             return 1 + lesser_trials(trials) // max(len(tasks), 1)
 
-        loaded: list[Network] = []
+        loaded: list[tuple[Network, Layouts]] = []
         ranges: list[tuple[int, RangedNetwork]] = []
         for source in sources:
             if (program := symbolic(source, dims or {})) is not None:
@@ -117,11 +115,16 @@ class NetworkSet:
                     )
                 found = at_points(program, affordable).rounded(weights, dtype)
                 ranges.append((len(loaded), found))
-                loaded += found.networks
+                loaded += [(network, layouts) for network in found.networks]
             else:
-                loaded.append(load_network(source, example_inputs=example_inputs))
-        versions = [_versions(varied(network), hardware, try_layouts) for network in loaded]
+                network = load_network(source, example_inputs=example_inputs)
+                is_left = layouts == "channels-last" and names_operator(source)
+                loaded.append((network, "given" if is_left else layouts))
+        versions = [versions_of(varied(network), hardware, wanted) for network, wanted in loaded]
         networks = [network for group in versions for network, _ in group]
+        for number, (first, found) in enumerate(ranges):  # Whose points have one version each.
+            points = tuple(networks[first : first + len(found.networks)])
+            ranges[number] = first, replace(found, networks=points)
         source_of = [number for number, group in enumerate(versions) for _ in group]
         prepared = [module for group in versions for _, module in group]
         extracted = [tasks_of(module, hardware.target) for module in prepared]
@@ -279,22 +282,3 @@ class NetworkSet:
             for network, count in zip(self.networks, self.calls[:, task], strict=True)
             if count
         }
-
-
-def _versions(given: Network, hardware: Hardware, try_layouts: bool) -> list[tuple[Network, Any]]:
-    """A network as it is and, where that makes a difference, in other layouts that are possible.
-
-    Those with and without Winograd's algorithm. Each with its module, prepared.
-    """
-    versions = [(given, prepare_network(given, hardware))]
-    for layout in other_layouts(given.mod, hardware) if try_layouts else ():
-        try:
-            other = in_layout(given, layout)
-            versions.append((other, prepare_network(other, hardware)))
-        except Exception:  # Whatever TVM has against a layout, there are others.
-            _log.warning("%s is not tried in %s: TVM cannot convert it", given.name, layout)
-            continue
-        with contextlib.suppress(UnsupportedModelError):
-            fewer = in_layout(other, WINOGRAD)
-            versions.append((fewer, prepare_network(fewer, hardware)))
-    return versions

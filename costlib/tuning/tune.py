@@ -131,7 +131,7 @@ def tune(
             networks = NetworkSet.load(
                 sources,
                 hardware,
-                try_layouts=config.layouts,
+                layouts=config.layouts,
                 weights=config.weights,
                 dtype=config.dtype,
                 dims=dim,

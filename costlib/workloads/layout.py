@@ -64,6 +64,12 @@ def has_channels_first(mod: Any) -> bool:
     return bool(_channels_first(mod))
 
 
+def has_channels_first_alone(mod: Any) -> bool:
+    """Whether a Relax module has convolutions, none of them in a layout that was chosen for it."""
+    found = _layouts_of_convolutions(mod)
+    return bool(found) and all(layout == _FIRST[name] for name, layout in found)
+
+
 def other_layouts(mod: Any, hardware: Hardware) -> list[str]:
     """Return the layouts that its convolutions may be converted to; in 1-D there are no blocks."""
     found = _channels_first(mod)
@@ -73,12 +79,16 @@ def other_layouts(mod: Any, hardware: Hardware) -> list[str]:
 
 
 def _channels_first(mod: Any) -> set[str]:
-    found: set[str] = set()
+    return {name for name, layout in _layouts_of_convolutions(mod) if layout == _FIRST[name]}
+
+
+def _layouts_of_convolutions(mod: Any) -> set[tuple[str, str]]:
+    found: set[tuple[str, str]] = set()
 
     def visit(node: Any) -> None:
         name = getattr(getattr(node, "op", None), "name", "")
-        if name in _FIRST and str(node.attrs.data_layout) == _FIRST[name]:
-            found.add(name)
+        if name in _FIRST:
+            found.add((name, str(node.attrs.data_layout)))
 
     for function in mod.functions.values():
         if isinstance(function, relax.Function):

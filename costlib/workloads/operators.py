@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, TypeGuard
 
 from costlib.errors import InputError, UnknownNameError, quoted
 from costlib.workloads.network import InputSpec, Network
@@ -114,6 +115,11 @@ input and weight are quantised to 8 bits and the sums are those of integers."""
 def list_operators() -> list[str]:
     """List the usage of every operator, e.g. ``"batch_matmul B M N K"``."""
     return [spec.usage for spec in OPERATORS.values()]
+
+
+def names_operator(source: Any) -> TypeGuard[str]:
+    """Whether a source of a network is the spec of a single operator."""
+    return isinstance(source, str) and source.strip().partition(" ")[0] in OPERATORS
 
 
 def build_operator(spec: str) -> Network:

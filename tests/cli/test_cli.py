@@ -290,6 +290,10 @@ BAD = {
         ("tune", "matmul 8 8 8", "--objective", "best", "--out", "x"),
         "no objective is called 'best'",
     ),
+    "unknown layouts": (
+        ("tune", "matmul 8 8 8", "--layouts", "nhwc", "--out", "x"),
+        "no layouts are called 'nhwc'; use channels-last, all, given",
+    ),
     "unknown weights": (("tune", "matmul 8 8 8", "--weights", "int3", "--out", "x"), "choose int8"),
     "zero programs": (("collect", "matmul 8 8 8", "--out", "x", "--programs", "0"), "at least 1"),
     "unknown processor": (("hardware", "--mcpu", "pentium9"), "pentium9"),

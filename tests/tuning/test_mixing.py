@@ -17,7 +17,7 @@ def networks(hardware: Hardware) -> NetworkSet:
         nn.Conv2d(32, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3, padding=1)
     ).eval()
     example = (torch.randn(1, 32, 32, 32),)
-    return NetworkSet.load([module], hardware, try_layouts=True, example_inputs=example)
+    return NetworkSet.load([module], hardware, layouts="all", example_inputs=example)
 
 
 def _latencies(networks: NetworkSet, slow: tuple[int, ...]) -> list[float]:

@@ -186,7 +186,7 @@ def test_the_faster_layout_is_compiled(bundle: Bundle, hardware: Hardware, tmp_p
         trials=6,
         bundle=bundle,
         hardware=hardware,
-        config=TuneConfig(layouts=True, measure=QUICK),
+        config=TuneConfig(layouts="all", measure=QUICK),
     )
     versions = {source, f"{source}+nhwc", f"{source}+{best_block(hardware)}"}
     assert {name for task in result.tasks for name in task.calls} == versions | {SOURCE}

@@ -154,7 +154,7 @@ def test_a_different_shape_is_an_error(network: RangedNetwork) -> None:
 @pytest.mark.parametrize(
     ("config", "reason"),
     [
-        (TuneConfig(layouts=True), "--layouts takes networks of fixed shapes"),
+        (TuneConfig(layouts="all"), "--layouts all takes networks of fixed shapes"),
         (TuneConfig(objective="requirement", required_s=(1.0,)), "'requirement' takes networks"),
     ],
 )

@@ -80,10 +80,10 @@ def test_converted_only_at_the_ends_and_norms_folded(layout: str, hardware: Hard
 
 def test_a_run_tries_them(hardware: Hardware) -> None:
     source = "conv2d 1 16 14 14 32 3 pad=1"
-    networks = NetworkSet.load([source], hardware, try_layouts=True).networks
+    networks = NetworkSet.load([source], hardware, layouts="all").networks
     names = [network.name for network in networks]
     assert names == [source, f"{source}+nhwc", f"{source}+nchw{hardware.vector_bits // 32}c"]
-    matmul = NetworkSet.load(["matmul 16 16 16"], hardware, try_layouts=True).networks
+    matmul = NetworkSet.load(["matmul 16 16 16"], hardware, layouts="all").networks
     assert len(matmul) == 1
 
 
@@ -91,7 +91,7 @@ def test_convolutions_in_1_d_are_tried_with_channels_last(
     hardware: Hardware, check: Callable[[Network], None]
 ) -> None:
     source = "conv1d 2 6 30 20 3 stride=2 pad=1"
-    networks = NetworkSet.load([source], hardware, try_layouts=True).networks
+    networks = NetworkSet.load([source], hardware, layouts="all").networks
     assert [network.name for network in networks] == [source, f"{source}+nhwc"]
     tasks = extract_tasks(networks[1], hardware)
     (convolution,) = (task for task in tasks if task.name.startswith("conv1d"))
@@ -124,7 +124,7 @@ def test_a_layout_that_tvm_cannot_convert_to_is_left_out(
     source = "small_convnext@r32"
     with pytest.raises(UnsupportedModelError, match=r"small_convnext@r32\+nchw8c: TVM cannot"):
         load_network(f"{source}+nchw8c")
-    networks = NetworkSet.load([source], hardware, try_layouts=True).networks
+    networks = NetworkSet.load([source], hardware, layouts="all").networks
     assert [network.name for network in networks] == [source, f"{source}+nhwc"]
     assert re.search(rf"{source} is not tried in nchw\d+c", caplog.text)
 
@@ -142,7 +142,7 @@ def test_a_layout_that_cannot_hold_a_mask_is_left_out(
             masked = relax.op.where(mask, y, relax.op.multiply(y, relax.const(2.0)))
             result = builder.emit_output(masked)
         builder.emit_func_output(result)
-    loaded = NetworkSet.load([builder.get()], hardware, try_layouts=True)
+    loaded = NetworkSet.load([builder.get()], hardware, layouts="all")
     assert loaded.networks[0].name == "IRModule"
     assert len(loaded.networks) == len(loaded.prepared) == 3 - caplog.text.count("is not tried")
     assert "is not tried" in caplog.text

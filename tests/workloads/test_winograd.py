@@ -181,7 +181,7 @@ def test_not_for_every_convolution(source: str) -> None:
 
 def test_a_run_tries_it_where_it_is_less_work(hardware: Hardware) -> None:
     source = "conv2d 1 64 28 28 64 3 pad=1"
-    names = [n.name for n in NetworkSet.load([source], hardware, try_layouts=True).networks]
+    names = [n.name for n in NetworkSet.load([source], hardware, layouts="all").networks]
     blocked = f"{source}+nchw{hardware.vector_bits // 32}c"
     layouts = [f"{source}+nhwc", f"{source}+nhwc+winograd", blocked, f"{blocked}+winograd"]
     assert names == [source, *layouts]

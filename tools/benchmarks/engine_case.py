@@ -33,7 +33,7 @@ def measured(name: str, batch: int, threads: int, per_task: int, runs: Path) -> 
             trials=trials,
             hardware=hardware,
             resume=any((folder / name).exists() for name in (RUN, TRIALS)),
-            config=TuneConfig(layouts=True, against=AGAINST),
+            config=TuneConfig(layouts="all", against=AGAINST),
         )
     except (UnsupportedModelError, DifferentNetworkError) as error:
         return BesideEngines(

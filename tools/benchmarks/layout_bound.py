@@ -7,9 +7,9 @@ A network's versions in all layouts are tuned in one run, whose scheduler divide
 *part* of the network is a convolution with what follows it until the next one. The bound adds up
 the fastest version of each part, as if changes between layouts cost nothing; beside it stands the
 fastest layout for the whole network. In either, each 3 x 3 convolution is by Winograd's algorithm
-or not, whichever is faster, as in ``tune --layouts``. Latencies are those that the search found.
-The best of many measurements is often a lucky one, and the bound chooses among more of them: it
-promises too much rather than too little. A run that is there is not tuned again.
+or not, whichever is faster, as ``tune --layouts all`` does it. Latencies are those that the search
+found. The best of many measurements is often a lucky one, and the bound chooses among more of them:
+it promises too much rather than too little. A run that is there is not tuned again.
 """
 
 from __future__ import annotations

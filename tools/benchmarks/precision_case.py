@@ -17,6 +17,7 @@ from costlib.tuning.config import TuneConfig
 from costlib.tuning.session import RUN
 from costlib.tuning.trials import TRIALS
 from costlib.tuning.tune import tune
+from costlib.tuning.versions import Layouts
 from costlib.workloads import Network, TorchReference, extract_tasks, load_network
 from costlib.workloads.variants import with_dtype
 from tools.evidence.in_precisions import InPrecision, Precision
@@ -43,13 +44,14 @@ def measured(
     if precision == "int8":
         network = load_network(_quantised(network, runs / "models", label))
     folder = runs / f"{label}-{precision}-t{threads}"
+    layouts: Layouts = "all" if precision == "float32" else "given"
     result = tune(
         network,
         out=folder,
         trials=per_task * len(extract_tasks(network, hardware)),
         hardware=hardware,
         resume=any((folder / file).exists() for file in (RUN, TRIALS)),
-        config=TuneConfig(layouts=precision == "float32", against=_AGAINST[precision]),
+        config=TuneConfig(layouts=layouts, against=_AGAINST[precision]),
     )
     return InPrecision.of_run(name, precision, threads, result)
 

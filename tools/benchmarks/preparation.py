@@ -24,7 +24,7 @@ import numpy as np
 
 from costlib.frozen import Frozen
 from costlib.hardware import Hardware, find_hardware
-from costlib.tuning import networks as versions
+from costlib.tuning import versions
 from costlib.tuning.config import TuneConfig
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.session import RUN
@@ -138,7 +138,7 @@ def _tuned(name: str, seed: int, per_task: int, hardware: Hardware, folder: Path
         hardware=hardware,
         seed=seed,
         resume=any((folder / name).exists() for name in (RUN, TRIALS)),
-        config=TuneConfig(layouts=True),
+        config=TuneConfig(layouts="all"),
     )
     return Path(result.networks[0].library)
 

@@ -59,7 +59,7 @@ def against_torch(name: str, per_task: int) -> BesideTorch:
     trials = per_task * len(extract_tasks(name, hardware))
     with tempfile.TemporaryDirectory(prefix="costlib-") as scratch:
         out = Path(scratch) / "run"
-        result = tune(name, out=out, trials=trials, config=TuneConfig(layouts=True))
+        result = tune(name, out=out, trials=trials, config=TuneConfig(layouts="all"))
         (tuned,) = result.networks
         network = load_network(name)
         assert isinstance(network.reference, TorchReference)

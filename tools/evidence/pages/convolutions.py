@@ -33,8 +33,9 @@ def _layouts() -> list[str]:
     head = ["network", "trials", "one layout, ms", "which", "bound, ms", "gain", "chosen"]
     return [
         "## One layout, or one for each convolution",
-        "`tune --layouts` gives a network the fastest layout. The bound gives each convolution, "
-        "with what follows it, the fastest for itself, as if changes between layouts cost nothing. "
+        "`tune --layouts all` gives a network the fastest layout. The bound gives each "
+        "convolution, with what follows it, the fastest for itself, as if changes between layouts "
+        "cost nothing. "
         "It is made of the latencies that the search found on a machine that others used, too, and "
         "chooses among more of them: it promises too much rather than too little.",
         origin("layout_bound"),

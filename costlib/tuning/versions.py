@@ -1,0 +1,75 @@
+"""The layouts in which a run tunes a network."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from typing import Any, Literal, get_args
+
+from costlib.errors import UnsupportedModelError
+from costlib.hardware import Hardware
+from costlib.workloads import Network, prepare_network
+from costlib.workloads.layout import (
+    CHANNELS_LAST,
+    has_channels_first_alone,
+    in_layout,
+    other_layouts,
+)
+from costlib.workloads.winograd import WINOGRAD
+
+Layouts = Literal["channels-last", "all", "given"]
+LAYOUTS: tuple[Layouts, ...] = get_args(Layouts)
+
+Version = tuple[Network, Any]
+"""A network in some layout, and its module, prepared."""
+
+_log = logging.getLogger(__name__)
+
+
+def versions_of(given: Network, hardware: Hardware, layouts: Layouts) -> list[Version]:
+    """Return a network in the layouts that are wanted and possible.
+
+    Parameters
+    ----------
+    given
+        The network as it was given.
+    hardware
+        What to prepare it for.
+    layouts
+        See :class:`costlib.tuning.config.TuneConfig`. ``"all"`` begins with the layout that was
+        given; those with and without Winograd's algorithm follow.
+    """
+    if layouts == "channels-last" and _suits_channels_last(given, hardware):
+        last = _converted(given, hardware, CHANNELS_LAST)
+        if last is not None:
+            return [last]
+    versions = [(given, prepare_network(given, hardware))]
+    for layout in other_layouts(given.mod, hardware) if layouts == "all" else ():
+        if (other := _converted(given, hardware, layout)) is None:
+            continue
+        versions.append(other)
+        with contextlib.suppress(UnsupportedModelError):
+            fewer = in_layout(other[0], WINOGRAD)
+            versions.append((fewer, prepare_network(fewer, hardware)))
+    return versions
+
+
+def _suits_channels_last(network: Network, hardware: Hardware) -> bool:
+    """Whether a network has convolutions for a CPU, in a layout that nobody chose.
+
+    In fewer bits they get channels last when they are prepared.
+    """
+    return (
+        hardware.kind == "cpu"
+        and network.precision == "float32"
+        and has_channels_first_alone(network.mod)
+    )
+
+
+def _converted(given: Network, hardware: Hardware, layout: str) -> Version | None:
+    try:
+        other = in_layout(given, layout)
+        return other, prepare_network(other, hardware)
+    except Exception:  # Whatever TVM has against a layout, there are others.
+        _log.warning("%s is not tried in %s: TVM cannot convert it", given.name, layout)
+        return None
