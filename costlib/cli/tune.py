@@ -46,7 +46,13 @@ def tune(
         list[str], typer.Argument(help="Networks, operators (quoted) or files, as for `tasks`.")
     ],
     out: Annotated[Path, typer.Option(help="The run's folder.")] = Path("run"),
-    trials: Annotated[int, typer.Option(help="Programs to measure, all sessions together.")] = 64,
+    trials: Annotated[
+        int | None,
+        typer.Option(
+            help="Programs to measure, all sessions together; 16 of each task by default.",
+            show_default=False,
+        ),
+    ] = None,
     minutes: Minutes = None,
     objective: Annotated[
         str, typer.Option(help="`sum`, `requirement`, `speedup` or `early-stop`.")
@@ -171,7 +177,7 @@ def tune(
                 "bundle": pretrained or "",
                 "objective": objective,
             }
-            events.settings({**names, "trials": trials, "seed": seed}, [TUNED])
+            events.settings({**names, "trials": trials or "usual", "seed": seed}, [TUNED])
 
         def show(progress: TuneProgress) -> None:
             live(progress)

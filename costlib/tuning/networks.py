@@ -35,6 +35,8 @@ _CLOSE = 1.15
 
 _MOST_CLOSE = 3
 
+_USUAL_PER_TASK = 16
+
 
 @dataclass(frozen=True)
 class NetworkSet:
@@ -72,7 +74,7 @@ class NetworkSet:
         weights: WeightFormat | None = None,
         dtype: HalfFormat | None = None,
         dims: Dims | None = None,
-        trials: int = 64,
+        trials: int | None = None,
         fixed_for: str | None = None,
         example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     ) -> NetworkSet:
@@ -92,8 +94,9 @@ class NetworkSet:
         dtype
             What products multiply, if not what they do.
         dims, trials
-            Ranges of dimensions, by their names; and what a run has to measure, which says how many
-            points they have: each task of a point that is not the largest gets a trial at least.
+            Ranges of dimensions, by their names; and what a run has to measure, the usual trials by
+            default, which says how many points they have: each task of a point that is not the
+            largest gets a trial at least.
         fixed_for
             A setting for which there must be none.
         """
@@ -102,8 +105,8 @@ class NetworkSet:
             return with_dtype(with_weights(network, weights), dtype)
 
         def affordable(largest: Network) -> int:
-            tasks = tasks_of(prepare_network(varied(largest), hardware), hardware.target)
-            return 1 + lesser_trials(trials) // max(len(tasks), 1)
+            tasks = len(tasks_of(prepare_network(varied(largest), hardware), hardware.target))
+            return 1 + lesser_trials(trials or _usual_trials(tasks, 2)) // max(tasks, 1)
 
         loaded: list[tuple[Network, Layouts]] = []
         ranges: list[tuple[int, RangedNetwork]] = []
@@ -210,6 +213,16 @@ class NetworkSet:
         return set(np.flatnonzero(~(self.calls[main] > 0).any(0)).tolist())
 
     @property
+    def usual_trials(self) -> int:
+        """How many programs a run measures if nobody says: 16 of each task.
+
+        Of a network's versions the first counts. The lesser points of ranges get as many again.
+        """
+        first = sorted({self.given(network) for network in range(len(self.networks))})
+        called = set(np.flatnonzero(self.calls[first].sum(0)).tolist())
+        return _usual_trials(len(called - self.lesser_tasks), 2 if self.ranges else 1)
+
+    @property
     def names(self) -> list[str]:
         """What the networks are called."""
         return [network.name for network in self.networks]
@@ -282,3 +295,7 @@ class NetworkSet:
             for network, count in zip(self.networks, self.calls[:, task], strict=True)
             if count
         }
+
+
+def _usual_trials(tasks: int, shares: int) -> int:
+    return max(1, _USUAL_PER_TASK * tasks * shares)

@@ -23,7 +23,7 @@ class TuneProgress:
     tasks
         The tasks of all networks, with the calls of all together as their weight.
     trials, total
-        Programs measured, and to be measured.
+        Programs measured, and to be measured; ``None`` until that is known.
     best_s
         Best latency of each task so far, in seconds; ``None`` if nothing ran yet.
     task_trials
@@ -35,7 +35,7 @@ class TuneProgress:
     """
 
     stage: str
-    total: int
+    total: int | None
     tasks: Sequence[Task] = ()
     trials: int = 0
     best_s: list[float | None] = field(default_factory=list)
@@ -51,14 +51,12 @@ class Progress:
 
     Parameters
     ----------
-    trials
-        Programs to measure.
     on_progress
         Called whenever there is something new to show.
     """
 
-    def __init__(self, trials: int, on_progress: Callable[[TuneProgress], None] | None) -> None:
-        self.state = TuneProgress("loading", trials)
+    def __init__(self, on_progress: Callable[[TuneProgress], None] | None) -> None:
+        self.state = TuneProgress("loading", None)
         self._began = time.monotonic()
         self._tell = on_progress or (lambda state: None)
 
@@ -66,9 +64,9 @@ class Progress:
         """Return the seconds since the session began."""
         return time.monotonic() - self._began
 
-    def begin(self, tasks: Sequence[Task]) -> None:
-        """Take note of the tasks."""
-        self.state.tasks = tasks
+    def begin(self, tasks: Sequence[Task], trials: int) -> None:
+        """Take note of the tasks, and of how many programs are to be measured."""
+        self.state.tasks, self.state.total = tasks, trials
         self.state.best_s = [None] * len(tasks)
         self.state.task_trials = [0] * len(tasks)
 

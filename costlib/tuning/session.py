@@ -64,9 +64,9 @@ class Session:
         Whether it goes on with the run that is there.
     cold
         Whether tasks are measured with weights from memory; another session must do the same.
-    points_for
-        For how many trials the points of ranges were chosen, if there are ranges; another session
-        has the same points.
+    has_ranges, points_for
+        Whether networks have ranges, and for how many trials their points were chosen, ``None``
+        being the usual ones; another session has the same points.
 
     Attributes
     ----------
@@ -90,18 +90,19 @@ class Session:
         *,
         resume: bool = False,
         cold: bool = False,
+        has_ranges: bool = False,
         points_for: int | None = None,
     ) -> None:
         self.folder = folder
         self.hardware = hardware
-        settings = {
+        settings: dict[str, Any] = {
             "networks": list(networks),
             "hardware_id": hardware.hardware_id,
             "seed": seed,
         }
         if cold:
             settings[_COLD] = True
-        if points_for is not None:
+        if has_ranges:
             settings[_POINTS_FOR] = points_for
         check_place(folder, resume=resume)
         is_noted = _is_noted(folder, settings)
@@ -172,10 +173,10 @@ def as_begun(folder: Path, config: MeasureConfig) -> MeasureConfig:
     return config.model_copy(update={"cold_weights": is_cold})
 
 
-def points_for(folder: Path, trials: int) -> int:
+def points_for(folder: Path, trials: int | None) -> int | None:
     """Return for how many trials points of ranges are chosen: as many as the run began with."""
-    found = (_noted(folder) or {}).get(_POINTS_FOR)
-    return found if isinstance(found, int) and found > 0 else trials
+    found = (_noted(folder) or {}).get(_POINTS_FOR, trials)
+    return found if found is None or (isinstance(found, int) and found > 0) else trials
 
 
 def _noted(folder: Path) -> dict[str, Any] | None:

@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 def tune(
     *sources: Any,
     out: str | Path,
-    trials: int = 64,
+    trials: int | None = None,
     minutes: float | None = None,
     bundle: Bundle | str | Path | None = None,
     hardware: Hardware | None = None,
@@ -75,7 +75,8 @@ def tune(
         The run's folder: what was measured, the compiled networks, a MetaSchedule database of the
         best programs, the result.
     trials
-        How many programs to measure, all sessions together.
+        How many programs to measure, all sessions together;
+        :attr:`costlib.tuning.networks.NetworkSet.usual_trials` if not given.
     minutes
         Stop searching after so long.
     bundle
@@ -121,7 +122,7 @@ def tune(
     with held(folder, "tuned"):
         check_place(folder, resume=resume)
         memory = None if config.memory is None else Memory(config.memory, hardware.family)
-        progress = Progress(trials, on_progress)
+        progress = Progress(on_progress)
         deadline = None if minutes is None else time.monotonic() + 60 * minutes
         loaded = bundle_for(bundle, hardware)
         progress.report("importing the network" if len(sources) == 1 else "importing the networks")
@@ -143,9 +144,10 @@ def tune(
                 *(folder, networks.names, hardware, seed),
                 resume=resume,
                 cold=networks.has_cold_weights,
-                points_for=begun_with if networks.ranges else None,
+                has_ranges=bool(networks.ranges),
+                points_for=begun_with,
             )
-            progress.begin(networks.tasks)
+            progress.begin(networks.tasks, trials := trials or networks.usual_trials)
             progress.report("starting the measuring process")
             measurer.server.wait()
             compiler = compiler_for(hardware)(
@@ -261,10 +263,10 @@ def _scheduler(
     )
 
 
-def _check(sources: Sequence[Any], trials: int, config: TuneConfig) -> None:
+def _check(sources: Sequence[Any], trials: int | None, config: TuneConfig) -> None:
     if not sources:
         raise InputError("name at least one network, operator or file to tune")
-    if trials < 1:
+    if trials is not None and trials < 1:
         raise InputError(f"trials is {trials}; it must be at least 1")
     objective, required_s = config.objective, config.required_s
     wanted = len(sources) if objective == "requirement" else 0

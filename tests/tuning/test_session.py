@@ -19,7 +19,7 @@ from costlib.schema import Origin, Status
 from costlib.space.design_space import DesignSpace
 from costlib.tuning import session as module
 from costlib.tuning.database import WORKLOADS
-from costlib.tuning.session import RUN, TASKS, Session, as_begun
+from costlib.tuning.session import RUN, TASKS, Session, as_begun, points_for
 from costlib.tuning.trials import BATCHES, Record
 from costlib.workloads import Task, extract_tasks
 
@@ -57,6 +57,18 @@ def test_a_folder_is_of_one_run(hardware: Hardware, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="choose another folder"):
         Session(tmp_path, ["b"], hardware, 0, resume=True)
     Session(tmp_path, ["a"], hardware, 0, resume=True)
+
+
+def test_points_stay_those_of_the_trials_that_a_run_began_with(
+    hardware: Hardware, tmp_path: Path
+) -> None:
+    assert points_for(tmp_path, 8) == 8
+    Session(tmp_path / "usual", ["a"], hardware, 0, has_ranges=True)
+    assert points_for(tmp_path / "usual", 400) is None
+    Session(tmp_path / "few", ["a"], hardware, 0, has_ranges=True, points_for=4)
+    assert points_for(tmp_path / "few", 400) == points_for(tmp_path / "few", None) == 4
+    (tmp_path / "few" / RUN).write_text('{"points_for_trials": -1}')
+    assert points_for(tmp_path / "few", 400) == 400
 
 
 @pytest.mark.parametrize("name", ["dataset.json", "bundle.json"])

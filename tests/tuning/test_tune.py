@@ -152,6 +152,20 @@ def test_a_run_is_resumed_when_asked(bundle: Bundle, hardware: Hardware, tmp_pat
     assert programs.n_unique() == len(programs) == 4
 
 
+def test_16_programs_of_each_task_unless_a_run_is_told(hardware: Hardware, tmp_path: Path) -> None:
+    totals: list[int | None] = []
+
+    def note(progress: TuneProgress) -> None:
+        totals.append(progress.total)
+
+    source = "matmul 16 16 16"
+    result = tune(
+        source, out=tmp_path, bundle="none", hardware=hardware, config=CONFIG, on_progress=note
+    )
+    assert (totals[0], totals[-1]) == (None, 16)
+    assert 4 < result.trials <= 16
+
+
 def test_two_networks_at_once(bundle: Bundle, hardware: Hardware, tmp_path: Path) -> None:
     other = "dense 32 64 64 bias=1 relu=1"
     result = tune(

@@ -176,7 +176,7 @@ def test_a_run_of_a_range(program, hardware, tmp_path: Path) -> None:
     assert "the next larger point along sequence" in found.between
     assert not any(one.fault for one in found.compared)
     assert json.loads((out / "result.json").read_text())["ranges"][0]["dims"]["sequence"] == [5, 6]
-    assert points_for(out, 400) == 4
+    assert points_for(out, 400) == points_for(out, None) == 4
     assert CompiledNetwork.load(out / "network.so")(inputs(1, 5))["all"].shape == (1, 5, WIDTH)
 
 
