@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from costlib.hardware import Hardware
     from costlib.measure.fleet import Fleet
     from costlib.search.tasks.scheduler import Objective
+    from costlib.tuning.layouts import Layouts
     from costlib.tuning.progress import TuneProgress
     from costlib.tuning.ranges import RangeResult
     from costlib.tuning.result import NetworkResult, TuneResult, UntimedNetwork
     from costlib.tuning.vendor import Vendor
-    from costlib.tuning.versions import Layouts
     from costlib.workloads.half_precision import HalfFormat
     from costlib.workloads.small_weights import WeightFormat
 
@@ -215,7 +215,7 @@ def _objective(name: str) -> Objective:
 
 
 def _layouts(name: str) -> Layouts:
-    from costlib.tuning.versions import LAYOUTS
+    from costlib.tuning.layouts import LAYOUTS
 
     return _one_of(LAYOUTS, name, "layouts are")
 

@@ -14,6 +14,7 @@ from costlib.data.splits import WorkloadKey, overlapping
 from costlib.errors import InputError, TargetError
 from costlib.hardware import Hardware
 from costlib.workloads import extract_tasks
+from costlib.workloads.layout import CHANNELS_LAST
 from costlib.workloads.task import Task
 
 FLOPS = (1e5, 2e9)
@@ -50,6 +51,9 @@ _FORMS = (
     "mean {m} {k}",
 )
 """Operators, the more frequent ones several times."""
+
+_CHANNELS_LAST_SHARE = 0.5
+"""Of convolutions, as ``tune`` makes them of a network; other scripts leave them as they are."""
 
 _RANGES = {
     "n": (1, 4),
@@ -108,7 +112,9 @@ def _operator(rng: np.random.Generator) -> str:
     extents["g"] = int(rng.choice([2, 4, 8, 16, 32]))
     extents["gc"] = extents["g"] * extent(rng, 2, 32)
     switches = {"b": int(rng.random() < 0.8), "r": int(rng.random() < 0.6)}
-    return str(rng.choice(_FORMS)).format(**extents, **switches)
+    spec = str(rng.choice(_FORMS)).format(**extents, **switches)
+    is_last = "conv" in spec and rng.random() < _CHANNELS_LAST_SHARE
+    return f"{spec}+{CHANNELS_LAST}" if is_last else spec
 
 
 def extent(rng: np.random.Generator, low: int, high: int) -> int:

@@ -8,8 +8,8 @@ from costlib.frozen import FrozenStrict
 from costlib.measure.config import MeasureConfig
 from costlib.search.config import SearchConfig
 from costlib.search.tasks.scheduler import Objective
+from costlib.tuning.layouts import Layouts
 from costlib.tuning.vendor import Vendor
-from costlib.tuning.versions import Layouts
 from costlib.workloads.half_precision import HalfFormat
 from costlib.workloads.small_weights import WeightFormat
 

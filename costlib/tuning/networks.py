@@ -16,8 +16,8 @@ from costlib.measure.cold_weights import as_called
 from costlib.measure.config import MeasureConfig
 from costlib.schema import CacheState
 from costlib.search.tasks.planning import lesser_trials
+from costlib.tuning.layouts import Layouts, versions_of
 from costlib.tuning.mixing import slower_by_winograd
-from costlib.tuning.versions import Layouts, versions_of
 from costlib.workloads import Network, load_network, prepare_network
 from costlib.workloads.extraction import tasks_of
 from costlib.workloads.half_precision import HalfFormat

@@ -19,6 +19,15 @@ def test_tasks_are_new_and_tunable(hardware: Hardware) -> None:
     assert sum(DesignSpace(task).is_tunable for task in tasks) >= 3
 
 
+def test_half_of_the_convolutions_have_channels_last() -> None:
+    rng = np.random.default_rng(0)
+    specs = [invented._operator(rng) for _ in range(400)]
+    convolutions = [spec for spec in specs if "conv" in spec]
+    last = [spec for spec in specs if spec.endswith("+nhwc")]
+    assert set(last) <= set(convolutions)
+    assert 0.4 < len(last) / len(convolutions) < 0.6
+
+
 def test_the_same_seed_gives_the_same_tasks(hardware: Hardware) -> None:
     def ids(seed: int) -> list[str]:
         return [task.workload_id for task in invented_tasks(2, hardware, (), seed)]

@@ -24,7 +24,7 @@ import numpy as np
 
 from costlib.frozen import Frozen
 from costlib.hardware import Hardware, find_hardware
-from costlib.tuning import versions
+from costlib.tuning import layouts
 from costlib.tuning.config import TuneConfig
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.session import RUN
@@ -49,7 +49,7 @@ PARTS: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
     "masks": lambda: _without(attention, "keys_ahead", lambda _: None),
     "vectors": lambda: _without(inference, "with_filled_vectors", lambda mod, _: mod),
     "concatenations": lambda: _without(compiling, "concatenations", lambda _: {}),
-    "layouts": lambda: _without(versions, "other_layouts", lambda *_: []),
+    "layouts": lambda: _without(layouts, "other_layouts", lambda *_: []),
 }
 """What may be switched off."""
 

@@ -17,12 +17,12 @@ from costlib.errors import DifferentNetworkError, UnsupportedModelError
 from costlib.hardware import Hardware, find_hardware
 from costlib.hub import Bundle
 from costlib.measure.config import MeasureConfig
-from costlib.tuning import versions
+from costlib.tuning import layouts
 from costlib.tuning.compiled import CompiledNetwork
 from costlib.tuning.config import TuneConfig
+from costlib.tuning.layouts import Layouts, versions_of
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.tune import tune
-from costlib.tuning.versions import Layouts, versions_of
 from costlib.workloads import Network, load_network
 
 X = torch.randn(1, 3, 12, 12)
@@ -50,7 +50,7 @@ def test_channels_are_last_where_nobody_chose_a_layout(hardware: Hardware) -> No
 
 @pytest.mark.parametrize("suffix", ["+nchw8c", "+nhwc"])
 def test_a_layout_in_the_name_is_kept(suffix: str, hardware: Hardware) -> None:
-    chosen = versions.in_layout(network(), suffix[1:])
+    chosen = layouts.in_layout(network(), suffix[1:])
     assert names(chosen, hardware) == [f"Sequential{suffix}"]
 
 
@@ -86,7 +86,7 @@ def test_a_network_that_cannot_be_converted_is_tuned_as_it_was_given(
     def refuse(*_: object) -> Network:
         raise UnsupportedModelError("TVM cannot")
 
-    monkeypatch.setattr(versions, "in_layout", refuse)
+    monkeypatch.setattr(layouts, "in_layout", refuse)
     assert names(network(), hardware) == ["Sequential"]
     assert "Sequential is not tried in nhwc: TVM cannot convert it" in caplog.text
 
@@ -125,8 +125,9 @@ def test_a_layout_that_may_be_to_blame_is_named(hardware: Hardware, tmp_path: Pa
             return right.reference.timed(inputs)
 
     different = dataclasses.replace(right, reference=Other())
-    for layouts, found in (("channels-last", True), ("given", False)):
-        config = TuneConfig(layouts=layouts)
+    wanted: tuple[tuple[Layouts, bool], ...] = (("channels-last", True), ("given", False))
+    for chosen, found in wanted:
+        config = TuneConfig(layouts=chosen)
         with pytest.raises(DifferentNetworkError) as caught:
-            tune(different, out=tmp_path / layouts, trials=4, bundle="none", config=config)
+            tune(different, out=tmp_path / chosen, trials=4, bundle="none", config=config)
         assert ("--layouts given leaves its layout" in str(caught.value)) == found
