@@ -7,7 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from costlib.cli.options import Cores, Dim, Mcpu, chosen_hardware
+from costlib.cli.options import (
+    Cores,
+    Dim,
+    LayoutsOption,
+    Mcpu,
+    chosen_hardware,
+    chosen_layouts,
+)
 from costlib.cli.output import Json, print_json, print_table
 from costlib.errors import CostlibError
 
@@ -20,6 +27,7 @@ def check(
     dim: Dim = None,
     mcpu: Mcpu = None,
     cores: Cores = None,
+    layouts: LayoutsOption = "channels-last",
     as_json: Json = False,
 ) -> None:
     """Import a network, compile it untuned and compare it with the original.
@@ -40,7 +48,12 @@ def check(
         from costlib.tuning.check import check as run
 
         try:
-            found = run(source, hardware=chosen_hardware("cpu", mcpu, cores), dim=dims)
+            found = run(
+                source,
+                hardware=chosen_hardware("cpu", mcpu, cores),
+                dim=dims,
+                layouts=chosen_layouts(layouts),
+            )
         except CostlibError as error:
             found = Check(network=source, status="unsupported", reason=str(error))
         return found.model_dump_json()

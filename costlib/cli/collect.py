@@ -11,6 +11,7 @@ import typer
 from costlib.cli.options import (
     Cores,
     Key,
+    LayoutsOption,
     Mcpu,
     Minutes,
     Seed,
@@ -18,6 +19,7 @@ from costlib.cli.options import (
     TrackerAddress,
     chosen_fleet,
     chosen_hardware,
+    chosen_layouts,
 )
 from costlib.cli.output import Json, print_result
 from costlib.cli.progress import progress_bar
@@ -38,6 +40,7 @@ def collect(
         Path | None, typer.Option(help="A TOML file that says what to collect, instead of SOURCES.")
     ] = None,
     programs: Annotated[int, typer.Option(help="Programs of each task.")] = 64,
+    layouts: LayoutsOption = "channels-last",
     minutes: Minutes = None,
     seed: Seed = 0,
     target: Target = "cpu",
@@ -92,7 +95,7 @@ def collect(
 
         if sources or plan is not None:
             wanted = (
-                _plan_of(sources or (), programs, seed, target, mcpu, cores)
+                _plan_of(sources or (), programs, seed, target, mcpu, cores, layouts)
                 if plan is None
                 else load_plan(plan)
             )
@@ -183,6 +186,7 @@ def _plan_of(
     target: str,
     mcpu: str | None,
     cores: int | None,
+    layouts: str = "channels-last",
 ) -> CollectionPlan:
     """Make a plan of the options."""
     from costlib.collecting.plan import CollectionPlan, HardwarePlan
@@ -192,6 +196,7 @@ def _plan_of(
         sources=tuple(sources),
         programs_per_task=programs,
         min_flops=0,
+        layouts=chosen_layouts(layouts),
         seed=seed,
         hardware=(HardwarePlan(target=target, mcpu=mcpu, cores=cores),),
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from costlib.hardware import Hardware
     from costlib.measure.fleet import Fleet
     from costlib.report.events import EventFile
+    from costlib.workloads.in_layouts import Layouts
+
+_Name = TypeVar("_Name", bound=str)
 
 Target = Annotated[
     str,
@@ -35,6 +38,14 @@ Mcpu = Annotated[
 Cores = Annotated[
     int | None,
     typer.Option(help="Cores that a program may use; all by default.", show_default=False, min=1),
+]
+LayoutsOption = Annotated[
+    str,
+    typer.Option(
+        "--layouts",
+        help="`channels-last` for convolutions of networks on a CPU; `given`; or `all`: as given, "
+        "in NHWC and in blocks, either with Winograd's algorithm, too.",
+    ),
 ]
 Dim = Annotated[
     list[str] | None,
@@ -88,3 +99,18 @@ def chosen_hardware(target: str, mcpu: str | None, cores: int | None) -> Hardwar
     from costlib.hardware import find_hardware
 
     return find_hardware(target, mcpu=mcpu, num_cores=cores)
+
+
+def chosen_layouts(name: str) -> Layouts:
+    """Return the layouts of a name."""
+    from costlib.workloads.in_layouts import LAYOUTS
+
+    return one_of(LAYOUTS, name, "layouts are")
+
+
+def one_of(known: Sequence[_Name], name: str, what: str) -> _Name:
+    """Find a name among those that are known."""
+    for one in known:
+        if one == name:
+            return one
+    raise InputError(f"no {what} called '{name}'; use {', '.join(known)}")

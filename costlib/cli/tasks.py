@@ -7,7 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from costlib.cli.options import Cores, Mcpu, Target, chosen_hardware
+from costlib.cli.options import (
+    Cores,
+    LayoutsOption,
+    Mcpu,
+    Target,
+    chosen_hardware,
+    chosen_layouts,
+)
 from costlib.cli.output import Json, print_json, print_table
 from costlib.errors import UnsupportedModelError
 
@@ -28,6 +35,7 @@ def tasks(
     target: Target = "cpu",
     mcpu: Mcpu = None,
     cores: Cores = None,
+    layouts: LayoutsOption = "channels-last",
     as_json: Json = False,
 ) -> None:
     """List what a network consists of; without a source, list the networks and operators.
@@ -37,7 +45,7 @@ def tasks(
     if source is None:
         _list_sources(as_json)
         return
-    found = _extracted(source, target, mcpu, cores)
+    found = _extracted(source, target, mcpu, cores, layouts)
     if as_json:
         print_json(found)
         return
@@ -49,7 +57,7 @@ def tasks(
 
 
 def _extracted(
-    source: str, target: str, mcpu: str | None, cores: int | None
+    source: str, target: str, mcpu: str | None, cores: int | None, layouts: str
 ) -> list[dict[str, Any]]:
     """Let a child import the network: TVM or PyTorch may die of it."""
     from costlib.cli.child import in_child
@@ -57,7 +65,8 @@ def _extracted(
     def work() -> str:
         from costlib.cli.task_list import list_tasks
 
-        return json.dumps(list_tasks(source, chosen_hardware(target, mcpu, cores)))
+        hardware = chosen_hardware(target, mcpu, cores)
+        return json.dumps(list_tasks(source, hardware, chosen_layouts(layouts)))
 
     text, death = in_child(work, _MOST_SECS)
     if text is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,7 @@ from costlib.cli.options import (
     Dim,
     Events,
     Key,
+    LayoutsOption,
     Mcpu,
     Minutes,
     Seed,
@@ -19,7 +20,9 @@ from costlib.cli.options import (
     TrackerAddress,
     chosen_fleet,
     chosen_hardware,
+    chosen_layouts,
     event_file,
+    one_of,
 )
 from costlib.cli.output import Json, milliseconds, print_json, print_table
 from costlib.errors import InputError
@@ -30,15 +33,12 @@ if TYPE_CHECKING:
     from costlib.hardware import Hardware
     from costlib.measure.fleet import Fleet
     from costlib.search.tasks.scheduler import Objective
-    from costlib.tuning.layouts import Layouts
     from costlib.tuning.progress import TuneProgress
     from costlib.tuning.ranges import RangeResult
     from costlib.tuning.result import NetworkResult, TuneResult, UntimedNetwork
     from costlib.tuning.vendor import Vendor
     from costlib.workloads.half_precision import HalfFormat
     from costlib.workloads.small_weights import WeightFormat
-
-_Name = TypeVar("_Name", bound=str)
 
 
 def tune(
@@ -75,13 +75,7 @@ def tune(
     memory: Annotated[
         Path | None, typer.Option(help="A folder that remembers the best programs of all runs.")
     ] = None,
-    layouts: Annotated[
-        str,
-        typer.Option(
-            help="`channels-last` for convolutions of networks on a CPU; `all`: as given, in NHWC, "
-            "in blocks and by Winograd, and keep what is fastest; or `given`.",
-        ),
-    ] = "channels-last",
+    layouts: LayoutsOption = "channels-last",
     weights: Annotated[
         str | None, typer.Option(help="Keep the weights of products in `int8` or `int4`.")
     ] = None,
@@ -155,7 +149,7 @@ def tune(
         objective=_objective(objective),
         required_s=tuple(ms / 1e3 for ms in required_ms or ()),
         min_gain=min_gain,
-        layouts=_layouts(layouts),
+        layouts=chosen_layouts(layouts),
         weights=_weights(weights),
         dtype=_dtype(dtype),
         memory=memory,
@@ -211,20 +205,7 @@ _DOUBT = " (its turns differ: the machine is busy, do not rely on it)"
 def _objective(name: str) -> Objective:
     from costlib.search.tasks.scheduler import OBJECTIVES
 
-    return _one_of(OBJECTIVES, name, "objective is")
-
-
-def _layouts(name: str) -> Layouts:
-    from costlib.tuning.layouts import LAYOUTS
-
-    return _one_of(LAYOUTS, name, "layouts are")
-
-
-def _one_of(known: Sequence[_Name], name: str, what: str) -> _Name:
-    for one in known:
-        if one == name:
-            return one
-    raise InputError(f"no {what} called '{name}'; use {', '.join(known)}")
+    return one_of(OBJECTIVES, name, "objective is")
 
 
 def _apart(sources: list[str], against: list[str]) -> tuple[list[str], list[str]]:

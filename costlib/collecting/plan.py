@@ -33,6 +33,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from costlib.errors import InputError
 from costlib.frozen import FrozenStrict
+from costlib.workloads.in_layouts import Layouts
 
 
 class Mix(FrozenStrict):
@@ -120,6 +121,9 @@ class CollectionPlan(FrozenStrict):
         Tasks with less arithmetic, such as copies, are left out.
     minutes
         A call stops after the batch in which this is over; calling again goes on.
+    layouts
+        In which layouts networks are collected, see
+        :func:`costlib.workloads.in_layouts.in_layouts`.
     model
         The bundle that searches for evolved programs, writes generated ones and scores mutations.
     seed
@@ -132,6 +136,7 @@ class CollectionPlan(FrozenStrict):
     programs_per_task: int = Field(64, ge=1)
     min_flops: float = Field(1e4, ge=0)
     minutes: float | None = Field(None, gt=0)
+    layouts: Layouts = "channels-last"
     model: str | None = None
     seed: int = 0
     mix: Mix = Mix()

@@ -23,6 +23,8 @@ from costlib.hub.catalog import load_pretrained
 from costlib.measure.config import MeasureConfig
 from costlib.space.design_space import DesignSpace
 from costlib.workloads import extract_tasks
+from costlib.workloads.in_layouts import Layouts
+from costlib.workloads.layout import CHANNELS_LAST
 from costlib.workloads.task import Task
 
 if TYPE_CHECKING:
@@ -224,11 +226,11 @@ def _parts(
     plan: CollectionPlan, entry: HardwarePlan, hardware: Hardware, dataset: Dataset
 ) -> list[_Part]:
     """What to measure on one hardware: training tasks, then held-out ones."""
-    training = _tasks(plan.sources, dataset, hardware, plan.min_flops)
+    training = _tasks(plan.sources, dataset, hardware, plan.layouts, plan.min_flops)
     parts = []
     if plan.held_out.networks:
         nested = Dataset.create(dataset.path / HELD_OUT_FOLDER)
-        held_out = _tasks(plan.held_out.networks, nested, hardware, 0)
+        held_out = _tasks(plan.held_out.networks, nested, hardware, plan.layouts, 0)
         banned = overlapping(map(_key, training), map(_key, held_out))
         if banned:
             _log.warning("%d tasks are like held-out ones and not trained on", len(banned))
@@ -245,14 +247,18 @@ def _parts(
 
 
 def _tasks(
-    sources: Sequence[str], dataset: Dataset, hardware: Hardware, min_flops: float
+    sources: Sequence[str],
+    dataset: Dataset,
+    hardware: Hardware,
+    layouts: Layouts,
+    min_flops: float,
 ) -> list[Task]:
     """The tunable tasks of all sources, extracted where the dataset does not know them."""
     tasks: list[Task] = []
     for source in sources:
-        found = recorded_tasks(dataset, source, hardware)
+        found = _noted(source, dataset, hardware, layouts)
         if not found:
-            extracted = extract_tasks(source, hardware)
+            extracted = extract_tasks(source, hardware, layouts=layouts)
             found = [task for task in extracted if DesignSpace(task).is_tunable]
             for task in extracted:
                 if task not in found:
@@ -264,6 +270,15 @@ def _tasks(
         few = f"{len(tasks) - len(kept)} of {len(tasks)} tasks"
         _log.warning("%s are left out: they have less than %g FLOP (min_flops)", few, min_flops)
     return kept
+
+
+def _noted(source: str, dataset: Dataset, hardware: Hardware, layouts: Layouts) -> list[Task]:
+    """The tasks that an earlier call noted for a source; none if there may be others."""
+    if layouts == "all":
+        return []
+    last = [f"{source}+{CHANNELS_LAST}"] if layouts == "channels-last" else []
+    found = (recorded_tasks(dataset, name, hardware) for name in (*last, source))
+    return next(filter(None, found), [])
 
 
 def _key(task: Task) -> WorkloadKey:

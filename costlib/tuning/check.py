@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +25,7 @@ from costlib.workloads.agreement import (
     telling_inputs,
 )
 from costlib.workloads.extraction import tasks_of
+from costlib.workloads.in_layouts import Layouts, in_layouts
 from costlib.workloads.ranges.dimension import Dims
 from costlib.workloads.ranges.ranged import RangedNetwork, ranged
 from costlib.workloads.ranges.table import Point
@@ -87,6 +89,7 @@ def check(
     example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     hardware: Hardware | None = None,
     dim: Dims | None = None,
+    layouts: Layouts = "channels-last",
 ) -> Check:
     """Import a network, compile it untuned and compare it with the original.
 
@@ -99,6 +102,9 @@ def check(
     dim
         Ranges of dimensions by their names; see :func:`costlib.tune`. Both ends and some shapes
         between are compared.
+    layouts
+        In which layouts, see :func:`costlib.workloads.in_layouts.in_layouts`; of several the first
+        that differs is what came of it.
 
     Raises
     ------
@@ -108,15 +114,10 @@ def check(
     hardware = hardware or Hardware.local()
     allow_tiles(hardware.target)
     try:
-        if (found := ranged(source, dim or {})) is not None:
-            return _check_ranged(found, hardware)
+        if (points := ranged(source, dim or {})) is not None:
+            return _check_ranged(points, hardware, layouts)
         network = load_network(source, inputs, example_inputs=example_inputs)
-        prepared = prepare_network(network, hardware)
-        machine = CompiledNetwork.build(prepared, hardware).machine
-        rounded = None
-        if network.is_rounded:
-            module = prepare_network(in_float(network), hardware)
-            rounded = CompiledNetwork.build(module, hardware).machine
+        found = [_checked(*one, hardware) for one in in_layouts(network, hardware, layouts)]
     except UnsupportedModelError as error:
         name = source if isinstance(source, str) else type(source).__name__
         return Check(
@@ -125,6 +126,16 @@ def check(
             reason=str(error),
             unsupported_operators=error.operators,
         )
+    return next((one for one in found if one.status != "right"), found[0])
+
+
+def _checked(network: Network, prepared: Any, hardware: Hardware) -> Check:
+    """Compile a network in one layout untuned, and compare it."""
+    machine = CompiledNetwork.build(prepared, hardware).machine
+    rounded = None
+    if network.is_rounded:
+        module = prepare_network(in_float(network), hardware)
+        rounded = CompiledNetwork.build(module, hardware).machine
     tasks = tuple(
         CheckedTask(name=task.name, workload_id=task.workload_id, calls=task.weight)
         for task in tasks_of(prepared, hardware.target)
@@ -132,9 +143,11 @@ def check(
     return compared(network, machine, rounded).model_copy(update={"tasks": tasks})
 
 
-def _check_ranged(network: RangedNetwork, hardware: Hardware) -> Check:
+def _check_ranged(given: RangedNetwork, hardware: Hardware, layouts: Layouts) -> Check:
     """Compile all points of a network untuned, and compare it at several shapes."""
-    prepared = [prepare_network(point, hardware) for point in network.networks]
+    versions = [in_layouts(point, hardware, layouts)[0] for point in given.networks]
+    network = replace(given, networks=tuple(point for point, _ in versions))
+    prepared = [module for _, module in versions]
     compiled = CompiledNetwork.build(network.as_one(prepared, hardware), hardware)
     tasks = {task.workload_id: task for mod in prepared for task in tasks_of(mod, hardware.target)}
 

@@ -8,9 +8,9 @@ from costlib.frozen import FrozenStrict
 from costlib.measure.config import MeasureConfig
 from costlib.search.config import SearchConfig
 from costlib.search.tasks.scheduler import Objective
-from costlib.tuning.layouts import Layouts
 from costlib.tuning.vendor import Vendor
 from costlib.workloads.half_precision import HalfFormat
+from costlib.workloads.in_layouts import Layouts
 from costlib.workloads.small_weights import WeightFormat
 
 
@@ -25,11 +25,8 @@ class TuneConfig(FrozenStrict):
     min_gain
         Stop when another batch is expected to lower the objective by less than this share.
     layouts
-        ``"channels-last"``: a network in float32 has its convolutions in NHWC on a CPU; single
-        operators, and networks with a layout in their name, are left as they are.
-        ``"all"``: tune each network as it was given, in NHWC and in blocks of channels, with and
-        without Winograd's algorithm, and compile whichever turns out fastest; most of the trials go
-        to that one. ``"given"``: leave it as it was given.
+        In which layouts networks are tuned, see :func:`costlib.workloads.in_layouts.in_layouts`.
+        With ``"all"`` whichever turns out fastest is compiled, and most of the trials go to that.
     weights
         Keep the weights of products in ``"int8"`` or ``"int4"``, see
         :mod:`costlib.workloads.small_weights`.

@@ -16,12 +16,11 @@ from costlib.measure.cold_weights import as_called
 from costlib.measure.config import MeasureConfig
 from costlib.schema import CacheState
 from costlib.search.tasks.planning import lesser_trials
-from costlib.tuning.layouts import Layouts, versions_of
 from costlib.tuning.mixing import slower_by_winograd
 from costlib.workloads import Network, load_network, prepare_network
 from costlib.workloads.extraction import tasks_of
 from costlib.workloads.half_precision import HalfFormat
-from costlib.workloads.operators import names_operator
+from costlib.workloads.in_layouts import Layouts, in_layouts
 from costlib.workloads.ranges.dimension import Dims
 from costlib.workloads.ranges.ranged import RangedNetwork, at_points
 from costlib.workloads.ranges.symbolic import symbolic
@@ -87,8 +86,7 @@ class NetworkSet:
         hardware
             What to prepare them for.
         layouts
-            In which layouts to take networks with convolutions. ``"channels-last"`` leaves single
-            operators as they are.
+            See :func:`costlib.workloads.in_layouts.in_layouts`.
         weights
             In how many bits weights are kept, if not as they are.
         dtype
@@ -108,7 +106,7 @@ class NetworkSet:
             tasks = len(tasks_of(prepare_network(varied(largest), hardware), hardware.target))
             return 1 + lesser_trials(trials or _usual_trials(tasks, 2)) // max(tasks, 1)
 
-        loaded: list[tuple[Network, Layouts]] = []
+        loaded: list[Network] = []
         ranges: list[tuple[int, RangedNetwork]] = []
         for source in sources:
             if (program := symbolic(source, dims or {})) is not None:
@@ -118,12 +116,10 @@ class NetworkSet:
                     )
                 found = at_points(program, affordable).rounded(weights, dtype)
                 ranges.append((len(loaded), found))
-                loaded += [(network, layouts) for network in found.networks]
+                loaded += found.networks
             else:
-                network = load_network(source, example_inputs=example_inputs)
-                is_left = layouts == "channels-last" and names_operator(source)
-                loaded.append((network, "given" if is_left else layouts))
-        versions = [versions_of(varied(network), hardware, wanted) for network, wanted in loaded]
+                loaded.append(load_network(source, example_inputs=example_inputs))
+        versions = [in_layouts(varied(network), hardware, layouts) for network in loaded]
         networks = [network for group in versions for network, _ in group]
         for number, (first, found) in enumerate(ranges):  # Whose points have one version each.
             points = tuple(networks[first : first + len(found.networks)])

@@ -9,7 +9,7 @@ from typing import Any
 
 from costlib.hardware import Hardware
 from costlib.tvm_compat import ms, nodes, tirx, tvm
-from costlib.workloads.inference import prepare_network
+from costlib.workloads.in_layouts import Layouts, in_layouts
 from costlib.workloads.sources import load_network
 from costlib.workloads.task import Task
 
@@ -21,6 +21,7 @@ def extract_tasks(
     source: Any,
     hardware: Hardware | None = None,
     *,
+    layouts: Layouts = "given",
     example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
 ) -> list[Task]:
     """List the tasks of a network.
@@ -31,6 +32,9 @@ def extract_tasks(
         Whatever :func:`costlib.workloads.load_network` takes.
     hardware
         What to compile for; this machine by default.
+    layouts
+        In which layouts, see :func:`costlib.workloads.in_layouts.in_layouts`. ``"channels-last"``
+        has the tasks that :func:`costlib.tune` tunes.
     example_inputs
         What a ``torch.nn.Module`` is called with.
 
@@ -38,12 +42,16 @@ def extract_tasks(
     -------
     list of Task
         Each workload once, with the number of times it is called; those that take most of
-        the arithmetic first. Subgraphs without any, such as a transpose, are included.
+        the arithmetic first, one layout after the other. Subgraphs without any, such as a
+        transpose, are included.
     """
     hardware = hardware or Hardware.local()
     network = load_network(source, example_inputs=example_inputs)
-    tasks = tasks_of(prepare_network(network, hardware), hardware.target)
-    return [replace(task, source=network.name) for task in tasks]
+    found: dict[str, Task] = {}
+    for version, prepared in in_layouts(network, hardware, layouts):
+        for task in tasks_of(prepared, hardware.target):
+            found.setdefault(task.workload_id, replace(task, source=version.name))
+    return list(found.values())
 
 
 def tasks_of(prepared: Any, target: dict[str, Any]) -> list[Task]:

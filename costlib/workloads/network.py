@@ -91,6 +91,8 @@ class Network:
         default.
     dtype
         What its products multiply once it is prepared; what they do by default.
+    is_operator
+        Whether it is a single operator, whose spec says what it takes.
     """
 
     name: str
@@ -102,6 +104,7 @@ class Network:
     examples: tuple[np.ndarray, ...] = field(default=(), repr=False, compare=False)
     weights: WeightFormat | None = None
     dtype: HalfFormat | None = None
+    is_operator: bool = False
 
     @property
     def is_rounded(self) -> bool:

@@ -8,8 +8,7 @@ that the same layer found in a network is the same task.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeGuard
+from dataclasses import dataclass, field, replace
 
 from costlib.errors import InputError, UnknownNameError, quoted
 from costlib.workloads.network import InputSpec, Network
@@ -117,11 +116,6 @@ def list_operators() -> list[str]:
     return [spec.usage for spec in OPERATORS.values()]
 
 
-def names_operator(source: Any) -> TypeGuard[str]:
-    """Whether a source of a network is the spec of a single operator."""
-    return isinstance(source, str) and source.strip().partition(" ")[0] in OPERATORS
-
-
 def build_operator(spec: str) -> Network:
     """Build a network of a single operator on float32; see :func:`costlib.workloads.load_network`.
 
@@ -149,4 +143,5 @@ def build_operator(spec: str) -> Network:
                 layer = quantised(torch.nn.Sequential(layer), torch.randn(inputs[0].shape))
     except (RuntimeError, ValueError) as error:
         raise InputError(f"'{spec}' is not possible: {quoted(error, 0)}") from None
-    return export_module(layer, inputs, " ".join([name, *words]))
+    network = export_module(layer, inputs, " ".join([name, *words]))
+    return replace(network, is_operator=True)

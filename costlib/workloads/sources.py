@@ -18,7 +18,7 @@ from costlib.workloads.importers.torch_export import (
     import_saved,
 )
 from costlib.workloads.network import InputSpec, Network
-from costlib.workloads.operators import OPERATORS, build_operator, names_operator
+from costlib.workloads.operators import OPERATORS, build_operator
 from costlib.workloads.variants import SUFFIX, varied
 
 _IMPORTERS: dict[str, Callable[[Path], Network]] = {
@@ -83,7 +83,7 @@ def load_network(
     name = str(source).partition("@")[0].strip()
     if isinstance(source, str) and name in zoo.list_networks():
         return zoo.build_network(source.strip())
-    if names_operator(source):
+    if isinstance(source, str) and name.partition(" ")[0] in OPERATORS:
         return build_operator(source)
     path = Path(source)
     suffix = path.suffix.lower()

@@ -28,7 +28,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Sources whose lists are made, not read, from now on."""
     sources: list[str] = []
 
-    def noting(source: str, _: Hardware) -> list[dict[str, Any]]:
+    def noting(source: str, *_: object) -> list[dict[str, Any]]:
         sources.append(source)
         return [{"workload_id": "a"}]
 
@@ -54,7 +54,8 @@ def test_each_network_and_hardware_has_its_own(hardware: Hardware, made: list[st
     assert made == [NETWORK, "bert_tiny"]
     assert hardware.num_cores != 1
     list_tasks(NETWORK, Hardware.local(num_cores=1))
-    assert len(made) == 3
+    list_tasks(NETWORK, hardware, "given")
+    assert len(made) == 4
 
 
 @pytest.mark.usefixtures("cache")

@@ -24,14 +24,13 @@ import numpy as np
 
 from costlib.frozen import Frozen
 from costlib.hardware import Hardware, find_hardware
-from costlib.tuning import layouts
 from costlib.tuning.config import TuneConfig
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.session import RUN
 from costlib.tuning.trials import TRIALS
 from costlib.tuning.tune import tune
 from costlib.tvm_compat import networks as compiling
-from costlib.workloads import attention, inference
+from costlib.workloads import attention, in_layouts, inference
 from tools.benchmarks.engine_case import network_named
 from tools.benchmarks.in_turns import Timed, timed
 from tools.evidence.files import read_result, write_result
@@ -49,7 +48,7 @@ PARTS: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
     "masks": lambda: _without(attention, "keys_ahead", lambda _: None),
     "vectors": lambda: _without(inference, "with_filled_vectors", lambda mod, _: mod),
     "concatenations": lambda: _without(compiling, "concatenations", lambda _: {}),
-    "layouts": lambda: _without(layouts, "other_layouts", lambda *_: []),
+    "layouts": lambda: _without(in_layouts, "other_layouts", lambda *_: []),
 }
 """What may be switched off."""
 

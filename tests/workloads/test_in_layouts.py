@@ -1,4 +1,4 @@
-"""In which layouts a network is tuned."""
+"""A network in the layouts that it is tuned in."""
 
 from __future__ import annotations
 
@@ -13,17 +13,21 @@ import pytest
 import torch
 from torch import nn
 
+from costlib.collecting import planned
+from costlib.data.dataset import Dataset
+from costlib.data.task_tables import register_workloads
 from costlib.errors import DifferentNetworkError, UnsupportedModelError
 from costlib.hardware import Hardware, find_hardware
 from costlib.hub import Bundle
 from costlib.measure.config import MeasureConfig
-from costlib.tuning import layouts
+from costlib.tuning.check import check
 from costlib.tuning.compiled import CompiledNetwork
 from costlib.tuning.config import TuneConfig
-from costlib.tuning.layouts import Layouts, versions_of
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.tune import tune
-from costlib.workloads import Network, load_network
+from costlib.workloads import Network, extract_tasks, in_layouts, load_network
+from costlib.workloads.in_layouts import Layouts
+from costlib.workloads.layout import best_block
 
 X = torch.randn(1, 3, 12, 12)
 QUICK = TuneConfig(measure=MeasureConfig(repeats=1, repeat_secs=0.001, max_retakes=0))
@@ -50,7 +54,7 @@ def test_channels_are_last_where_nobody_chose_a_layout(hardware: Hardware) -> No
 
 @pytest.mark.parametrize("suffix", ["+nchw8c", "+nhwc"])
 def test_a_layout_in_the_name_is_kept(suffix: str, hardware: Hardware) -> None:
-    chosen = layouts.in_layout(network(), suffix[1:])
+    chosen = in_layouts.in_layout(network(), suffix[1:])
     assert names(chosen, hardware) == [f"Sequential{suffix}"]
 
 
@@ -61,9 +65,9 @@ def test_operators_are_left_as_they_are(source: str, hardware: Hardware) -> None
 
 def test_networks_of_16_bits_and_for_a_gpu_are_left_as_they_are(hardware: Hardware) -> None:
     rounded = dataclasses.replace(network(), dtype="bfloat16")
-    assert [found.name for found, _ in versions_of(rounded, hardware, "channels-last")] == [
-        "Sequential"
-    ]
+    assert [
+        found.name for found, _ in in_layouts.in_layouts(rounded, hardware, "channels-last")
+    ] == ["Sequential"]
     assert names(network(), find_hardware("cuda:sm_80")) == ["Sequential"]
 
 
@@ -86,9 +90,58 @@ def test_a_network_that_cannot_be_converted_is_tuned_as_it_was_given(
     def refuse(*_: object) -> Network:
         raise UnsupportedModelError("TVM cannot")
 
-    monkeypatch.setattr(layouts, "in_layout", refuse)
+    monkeypatch.setattr(in_layouts, "in_layout", refuse)
     assert names(network(), hardware) == ["Sequential"]
     assert "Sequential is not tried in nhwc: TVM cannot convert it" in caplog.text
+
+
+def test_tasks_in_other_layouts(hardware: Hardware) -> None:
+    def ids(source: Network, layouts: Layouts = "given") -> list[str]:
+        tasks = extract_tasks(source, hardware, layouts=layouts)
+        assert {task.source for task in tasks} <= {"Sequential"} | {
+            f"Sequential+{layout}" for layout in ("nhwc", best_block(hardware))
+        }
+        return [task.workload_id for task in tasks]
+
+    given, last = ids(network()), ids(in_layouts.in_layout(network(), "nhwc"))
+    assert ids(network(), "channels-last") == last != given
+    everything = ids(network(), "all")
+    assert everything[: len(given)] == given
+    assert set(given) | set(last) <= set(everything)
+    assert len(set(everything)) == len(everything)
+
+
+def test_checked_with_channels_last(hardware: Hardware) -> None:
+    for layouts, name in (("channels-last", "Sequential+nhwc"), ("given", "Sequential")):
+        found = check(module(), example_inputs=(X,), hardware=hardware, layouts=layouts)
+        assert (found.network, found.status) == (name, "right")
+        tasks = extract_tasks(network(), hardware, layouts=layouts)
+        assert {task.workload_id for task in found.tasks} == {t.workload_id for t in tasks}
+
+
+def test_a_version_that_differs_is_what_came_of_a_check(
+    hardware: Hardware, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(given: Network, layout: str) -> Network:
+        other = network().mod  # With other weights.
+        return dataclasses.replace(given, name=f"{given.name}+{layout}", mod=other)
+
+    monkeypatch.setattr(in_layouts, "in_layout", wrong)
+    found = check(network(), hardware=hardware, layouts="all")
+    assert (found.network, found.status) == ("Sequential+nhwc", "different")
+    assert check(network(), hardware=hardware, layouts="given").status == "right"
+
+
+def test_a_collection_goes_on_with_the_tasks_of_its_layout(
+    hardware: Hardware, tmp_path: Path
+) -> None:
+    dataset = Dataset.create(tmp_path)
+    tasks = extract_tasks(network(), hardware, layouts="channels-last")
+    register_workloads(dataset, tasks, {task.workload_id for task in tasks})
+    noted = planned._noted("Sequential", dataset, hardware, "channels-last")
+    assert [task.workload_id for task in noted] == [task.workload_id for task in tasks]
+    assert planned._noted("Sequential", dataset, hardware, "given") == []
+    assert planned._noted("Sequential", dataset, hardware, "all") == []
 
 
 def test_tuned_with_channels_last(bundle: Bundle, hardware: Hardware, tmp_path: Path) -> None:

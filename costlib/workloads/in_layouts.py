@@ -1,4 +1,4 @@
-"""The layouts in which a run tunes a network."""
+"""A network in the layouts that it is tuned in."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any, Literal, get_args
 
 from costlib.errors import UnsupportedModelError
 from costlib.hardware import Hardware
-from costlib.workloads import Network, prepare_network
+from costlib.workloads.inference import prepare_network
 from costlib.workloads.layout import (
     CHANNELS_LAST,
     has_channels_first_alone,
     in_layout,
     other_layouts,
 )
+from costlib.workloads.network import Network
 from costlib.workloads.winograd import WINOGRAD
 
 Layouts = Literal["channels-last", "all", "given"]
@@ -26,7 +27,7 @@ Version = tuple[Network, Any]
 _log = logging.getLogger(__name__)
 
 
-def versions_of(given: Network, hardware: Hardware, layouts: Layouts) -> list[Version]:
+def in_layouts(given: Network, hardware: Hardware, layouts: Layouts) -> list[Version]:
     """Return a network in the layouts that are wanted and possible.
 
     Parameters
@@ -36,8 +37,10 @@ def versions_of(given: Network, hardware: Hardware, layouts: Layouts) -> list[Ve
     hardware
         What to prepare it for.
     layouts
-        See :class:`costlib.tuning.config.TuneConfig`. ``"all"`` begins with the layout that was
-        given; those with and without Winograd's algorithm follow.
+        ``"channels-last"``: a network in float32 has its convolutions in NHWC on a CPU; single
+        operators, and networks with a layout in their name, are left as they are. ``"given"``: as
+        it was given. ``"all"``: first as it was given, then in NHWC and in blocks of channels, each
+        with and without Winograd's algorithm.
     """
     if layouts == "channels-last" and _suits_channels_last(given, hardware):
         last = _converted(given, hardware, CHANNELS_LAST)
@@ -61,6 +64,7 @@ def _suits_channels_last(network: Network, hardware: Hardware) -> bool:
     """
     return (
         hardware.kind == "cpu"
+        and not network.is_operator
         and network.precision == "float32"
         and has_channels_first_alone(network.mod)
     )
