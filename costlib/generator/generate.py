@@ -92,7 +92,8 @@ def generate(
     Parameters
     ----------
     source
-        Whatever :func:`costlib.workloads.load_network` takes.
+        Whatever :func:`costlib.workloads.load_network` takes; networks have the tasks that
+        :func:`costlib.tune` tunes.
     generator
         Writes them.
     model
@@ -118,7 +119,8 @@ def generate(
     if count < 1:
         raise InputError(f"{count} programs were asked for; it must be at least 1")
     threads = len(os.sched_getaffinity(0))
-    spaces = (DesignSpace(task, num_threads=threads) for task in extract_tasks(source, hardware))
+    tasks = extract_tasks(source, hardware, layouts="channels-last")
+    spaces = (DesignSpace(task, num_threads=threads) for task in tasks)
     space = next((space for space in spaces if space.is_tunable), None)
     if space is None:
         raise InputError(f"{source} has nothing to tune")

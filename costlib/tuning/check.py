@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from costlib.errors import UnsupportedModelError
+from costlib.errors import InputError, UnsupportedModelError
 from costlib.frozen import Frozen
 from costlib.hardware import Hardware
 from costlib.processor import allow_tiles
@@ -109,7 +109,8 @@ def check(
     Raises
     ------
     InputError
-        There is no such network, or the file is not what its name says.
+        There is no such network, the file is not what its name says, or a network with ranges is
+        to be checked in all layouts.
     """
     hardware = hardware or Hardware.local()
     allow_tiles(hardware.target)
@@ -145,6 +146,8 @@ def _checked(network: Network, prepared: Any, hardware: Hardware) -> Check:
 
 def _check_ranged(given: RangedNetwork, hardware: Hardware, layouts: Layouts) -> Check:
     """Compile all points of a network untuned, and compare it at several shapes."""
+    if layouts == "all":
+        raise InputError(f"--layouts all takes networks of fixed shapes; {given.name} has ranges")
     versions = [in_layouts(point, hardware, layouts)[0] for point in given.networks]
     network = replace(given, networks=tuple(point for point, _ in versions))
     prepared = [module for _, module in versions]

@@ -16,7 +16,7 @@ from torch import nn
 from costlib.collecting import planned
 from costlib.data.dataset import Dataset
 from costlib.data.task_tables import register_workloads
-from costlib.errors import DifferentNetworkError, UnsupportedModelError
+from costlib.errors import DifferentNetworkError, InputError, UnsupportedModelError
 from costlib.hardware import Hardware, find_hardware
 from costlib.hub import Bundle
 from costlib.measure.config import MeasureConfig
@@ -130,6 +130,14 @@ def test_a_version_that_differs_is_what_came_of_a_check(
     found = check(network(), hardware=hardware, layouts="all")
     assert (found.network, found.status) == ("Sequential+nhwc", "different")
     assert check(network(), hardware=hardware, layouts="given").status == "right"
+
+
+def test_ranges_are_not_checked_in_all_layouts(hardware: Hardware) -> None:
+    batches = {0: torch.export.Dim("batch", min=1, max=3)}
+    program = torch.export.export(module(), (X.repeat(2, 1, 1, 1),), dynamic_shapes=(batches,))
+    with pytest.raises(InputError, match="--layouts all takes networks of fixed shapes"):
+        check(program, hardware=hardware, layouts="all")
+    assert check(program, hardware=hardware).status == "right"
 
 
 def test_a_collection_goes_on_with_the_tasks_of_its_layout(
