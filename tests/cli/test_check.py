@@ -134,7 +134,7 @@ def test_tasks_are_extracted_in_the_child_alone(tmp_path):
 
 
 def test_tasks_of_a_deadly_file_cost_a_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(workloads, "extract_tasks", lambda *_: os.abort())
+    monkeypatch.setattr(workloads, "extract_tasks", lambda *_, **__: os.abort())
     result = CliRunner().invoke(app, ["tasks", str(tmp_path / "deadly.onnx")])
     assert isinstance(result.exception, UnsupportedModelError)
     assert "deadly.onnx: TVM or PyTorch crashed over it (SIGABRT)" in str(result.exception)
