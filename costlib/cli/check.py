@@ -42,6 +42,7 @@ def check(
     from costlib.workloads.ranges.dimension import parse_dims
 
     dims = parse_dims(dim or [])
+    wanted = chosen_layouts(layouts)
 
     def work() -> str:
         from costlib.tuning.check import Check
@@ -52,7 +53,7 @@ def check(
                 source,
                 hardware=chosen_hardware("cpu", mcpu, cores),
                 dim=dims,
-                layouts=chosen_layouts(layouts),
+                layouts=wanted,
             )
         except CostlibError as error:
             found = Check(network=source, status="unsupported", reason=str(error))

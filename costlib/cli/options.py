@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from costlib.errors import InputError
+from costlib.workloads.layout_choice import LAYOUTS, Layouts
 
 if TYPE_CHECKING:
     from costlib.hardware import Hardware
     from costlib.measure.fleet import Fleet
     from costlib.report.events import EventFile
-    from costlib.workloads.in_layouts import Layouts
 
 _Name = TypeVar("_Name", bound=str)
 
@@ -103,8 +103,6 @@ def chosen_hardware(target: str, mcpu: str | None, cores: int | None) -> Hardwar
 
 def chosen_layouts(name: str) -> Layouts:
     """Return the layouts of a name."""
-    from costlib.workloads.in_layouts import LAYOUTS
-
     return one_of(LAYOUTS, name, "layouts are")
 
 

@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import costlib
 from costlib.errors import StorageError, UnknownNameError
@@ -14,9 +14,7 @@ from costlib.files import write_file
 from costlib.hardware import Hardware
 from costlib.identity import content_id
 from costlib.remote.address import TASK_LISTS, cache_root
-
-if TYPE_CHECKING:
-    from costlib.workloads.in_layouts import Layouts
+from costlib.workloads.layout_choice import Layouts
 
 _MADE_WITH = ("torch", "transformers", "apache-tvm")
 _KEYS = ("workload_id", "name", "title", "weight", "flops", "arguments")

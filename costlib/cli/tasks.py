@@ -17,6 +17,7 @@ from costlib.cli.options import (
 )
 from costlib.cli.output import Json, print_json, print_table
 from costlib.errors import UnsupportedModelError
+from costlib.workloads.layout_choice import Layouts
 
 _MOST_SECS = 1800
 
@@ -45,7 +46,7 @@ def tasks(
     if source is None:
         _list_sources(as_json)
         return
-    found = _extracted(source, target, mcpu, cores, layouts)
+    found = _extracted(source, target, mcpu, cores, chosen_layouts(layouts))
     if as_json:
         print_json(found)
         return
@@ -57,7 +58,7 @@ def tasks(
 
 
 def _extracted(
-    source: str, target: str, mcpu: str | None, cores: int | None, layouts: str
+    source: str, target: str, mcpu: str | None, cores: int | None, layouts: Layouts
 ) -> list[dict[str, Any]]:
     """Let a child import the network: TVM or PyTorch may die of it."""
     from costlib.cli.child import in_child
@@ -65,8 +66,7 @@ def _extracted(
     def work() -> str:
         from costlib.cli.task_list import list_tasks
 
-        hardware = chosen_hardware(target, mcpu, cores)
-        return json.dumps(list_tasks(source, hardware, chosen_layouts(layouts)))
+        return json.dumps(list_tasks(source, chosen_hardware(target, mcpu, cores), layouts))
 
     text, death = in_child(work, _MOST_SECS)
     if text is None:

@@ -33,7 +33,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from costlib.errors import InputError
 from costlib.frozen import FrozenStrict
-from costlib.workloads.in_layouts import Layouts
+from costlib.workloads.layout_choice import Layouts
 
 
 class Mix(FrozenStrict):

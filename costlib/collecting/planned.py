@@ -23,8 +23,8 @@ from costlib.hub.catalog import load_pretrained
 from costlib.measure.config import MeasureConfig
 from costlib.space.design_space import DesignSpace
 from costlib.workloads import extract_tasks
-from costlib.workloads.in_layouts import Layouts
 from costlib.workloads.layout import CHANNELS_LAST
+from costlib.workloads.layout_choice import Layouts
 from costlib.workloads.task import Task
 
 if TYPE_CHECKING:

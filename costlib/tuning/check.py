@@ -25,7 +25,8 @@ from costlib.workloads.agreement import (
     telling_inputs,
 )
 from costlib.workloads.extraction import tasks_of
-from costlib.workloads.in_layouts import Layouts, in_layouts
+from costlib.workloads.in_layouts import in_layouts
+from costlib.workloads.layout_choice import Layouts
 from costlib.workloads.ranges.dimension import Dims
 from costlib.workloads.ranges.ranged import RangedNetwork, ranged
 from costlib.workloads.ranges.table import Point

@@ -116,10 +116,10 @@ class Compiler:
             self._originals[number] = original
             if original.faults and not allow_different:
                 is_last = network.name.endswith(CHANNELS_LAST)
-                otherwise = "--layouts given leaves its layout, " if is_last else ""
+                without = "try it without channels last (--layouts given); " if is_last else ""
                 raise DifferentNetworkError(
                     f"{network.name} computes something else than {original.name}: "
-                    f"{'; '.join(original.faults)}; {otherwise}--allow-different tunes it all the "
+                    f"{'; '.join(original.faults)}; {without}--allow-different tunes it all the "
                     "same"
                 )
         for first, found in self.networks.ranges:

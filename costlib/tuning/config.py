@@ -10,7 +10,7 @@ from costlib.search.config import SearchConfig
 from costlib.search.tasks.scheduler import Objective
 from costlib.tuning.vendor import Vendor
 from costlib.workloads.half_precision import HalfFormat
-from costlib.workloads.in_layouts import Layouts
+from costlib.workloads.layout_choice import Layouts
 from costlib.workloads.small_weights import WeightFormat
 
 

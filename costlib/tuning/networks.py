@@ -20,7 +20,8 @@ from costlib.tuning.mixing import slower_by_winograd
 from costlib.workloads import Network, load_network, prepare_network
 from costlib.workloads.extraction import tasks_of
 from costlib.workloads.half_precision import HalfFormat
-from costlib.workloads.in_layouts import Layouts, in_layouts
+from costlib.workloads.in_layouts import in_layouts
+from costlib.workloads.layout_choice import Layouts
 from costlib.workloads.ranges.dimension import Dims
 from costlib.workloads.ranges.ranged import RangedNetwork, at_points
 from costlib.workloads.ranges.symbolic import symbolic

@@ -9,7 +9,8 @@ from typing import Any
 
 from costlib.hardware import Hardware
 from costlib.tvm_compat import ms, nodes, tirx, tvm
-from costlib.workloads.in_layouts import Layouts, in_layouts
+from costlib.workloads.in_layouts import in_layouts
+from costlib.workloads.layout_choice import Layouts
 from costlib.workloads.sources import load_network
 from costlib.workloads.task import Task
 

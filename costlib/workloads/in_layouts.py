@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from typing import Any, Literal, get_args
+from typing import Any
 
 from costlib.errors import UnsupportedModelError
 from costlib.hardware import Hardware
@@ -15,11 +15,9 @@ from costlib.workloads.layout import (
     in_layout,
     other_layouts,
 )
+from costlib.workloads.layout_choice import Layouts
 from costlib.workloads.network import Network
 from costlib.workloads.winograd import WINOGRAD
-
-Layouts = Literal["channels-last", "all", "given"]
-LAYOUTS: tuple[Layouts, ...] = get_args(Layouts)
 
 Version = tuple[Network, Any]
 """A network in some layout, and its module, prepared."""

@@ -294,6 +294,10 @@ BAD = {
         ("tune", "matmul 8 8 8", "--layouts", "nhwc", "--out", "x"),
         "no layouts are called 'nhwc'; use channels-last, all, given",
     ),
+    "unknown layouts to check": (
+        ("check", "matmul 8 8 8", "--layouts", "nhwc"),
+        "no layouts are called 'nhwc'",
+    ),
     "unknown weights": (("tune", "matmul 8 8 8", "--weights", "int3", "--out", "x"), "choose int8"),
     "zero programs": (("collect", "matmul 8 8 8", "--out", "x", "--programs", "0"), "at least 1"),
     "unknown processor": (("hardware", "--mcpu", "pentium9"), "pentium9"),

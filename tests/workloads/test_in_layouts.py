@@ -26,8 +26,8 @@ from costlib.tuning.config import TuneConfig
 from costlib.tuning.networks import NetworkSet
 from costlib.tuning.tune import tune
 from costlib.workloads import Network, extract_tasks, in_layouts, load_network
-from costlib.workloads.in_layouts import Layouts
 from costlib.workloads.layout import best_block
+from costlib.workloads.layout_choice import Layouts
 
 X = torch.randn(1, 3, 12, 12)
 QUICK = TuneConfig(measure=MeasureConfig(repeats=1, repeat_secs=0.001, max_retakes=0))
@@ -191,4 +191,4 @@ def test_a_layout_that_may_be_to_blame_is_named(hardware: Hardware, tmp_path: Pa
         config = TuneConfig(layouts=chosen)
         with pytest.raises(DifferentNetworkError) as caught:
             tune(different, out=tmp_path / chosen, trials=4, bundle="none", config=config)
-        assert ("--layouts given leaves its layout" in str(caught.value)) == found
+        assert ("try it without channels last (--layouts given)" in str(caught.value)) == found

@@ -18,7 +18,7 @@ from costlib.tuning.session import RUN
 from costlib.tuning.trials import TRIALS
 from costlib.tuning.tune import tune
 from costlib.workloads import Network, TorchReference, extract_tasks, load_network
-from costlib.workloads.in_layouts import Layouts
+from costlib.workloads.layout_choice import Layouts
 from costlib.workloads.variants import with_dtype
 from tools.evidence.in_precisions import InPrecision, Precision
 
