@@ -88,7 +88,8 @@ def tune(
         list[str] | None,
         typer.Option(
             help="Engines to compare with beside PyTorch: `openvino`, `onnxruntime`, "
-            "`torch.compile`, `torch.compile-max-autotune`, `openvino-bf16`, `torch-bf16`."
+            "`torch.compile`, `torch.compile-max-autotune`; `openvino-bf16`, `torch-bf16`; "
+            "`openvino-` or `onnxruntime-` with `int8-weights` or `int4-weights`."
         ),
     ] = None,
     vendor: Annotated[

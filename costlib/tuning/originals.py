@@ -21,6 +21,9 @@ Arrays = Sequence[np.ndarray]
 ROUNDED = "the rounded network in float32"
 """What a network that is rounded to fewer bits is held against."""
 
+_ROUNDED_OTHERWISE = 2.0
+"""How many times as far as our rounding may that of an engine be from the original."""
+
 _KINDS = 2
 """Inputs that came with a network, and random ones."""
 
@@ -75,6 +78,7 @@ class Original:
             except Exception:  # Numbers that this network does not take.
                 continue
         self._plain = self._trials[:1]
+        self._rounding_share = 0.0
         self.rounding_error: float | None = None
         if rounded is not None:
             self.name = ROUNDED
@@ -83,28 +87,38 @@ class Original:
         outputs, self.untuned_s = self.compare(library, measurer)
         self.faults = faults_of(outputs)
 
-    def judge(self, outputs: Arrays) -> list[OutputAgreement]:
-        """Compare what something else computes of :attr:`inputs`."""
+    def judge(self, outputs: Arrays, *, rounds_weights: bool = False) -> list[OutputAgreement]:
+        """Compare what something else computes of :attr:`inputs`.
+
+        What rounds weights itself may be off by about as much as rounding ours makes a difference:
+        by nothing more if ours are not rounded.
+        """
+        share = _ROUNDED_OTHERWISE * self._rounding_share if rounds_weights else 0.0
         specs = self._network.interface.outputs
         count = len(specs)
         found: list[OutputAgreement] = []
         for trial in self._plain:
             nudged = [some[:count] for some in trial.nudged]
-            precision = trial.precision
             stateless = Expectation(
-                trial.inputs, trial.expected[:count], nudged, precision=precision
+                trial.inputs,
+                trial.expected[:count],
+                nudged,
+                precision=trial.precision,
+                share=share,
             )
             found += stateless.compare(specs, outputs)
         return found
 
     def _hold_against(self, rounded: Path, measurer: Measurer) -> None:
         """Expect what a library computes of the same inputs, and note how far that is off."""
-        held = []
+        held: list[Expectation] = []
         errors = [0.0]
         for trial in self._trials:
             expected, _ = call_library(rounded, [*trial.inputs, *self._network.state], measurer)
             found = trial.compare(self._specs, expected)
             errors += [one.max_abs_error for one in found if one.max_abs_error is not None]
+            if not held:
+                self._rounding_share = max((_share_of(one) for one in found), default=0.0)
             held.append(Expectation(trial.inputs, expected, precision=trial.precision))
         self._trials = held
         if self._network.reference is not None:
@@ -137,6 +151,11 @@ class Original:
                 return found, calls_s
             first = first or found
         return first, calls_s
+
+
+def _share_of(output: OutputAgreement) -> float:
+    """Return the largest difference as a share of the largest element."""
+    return (output.max_abs_error or 0.0) / (output.max_abs_output or np.inf)
 
 
 def faults_of(outputs: Sequence[OutputAgreement]) -> list[str]:

@@ -192,7 +192,9 @@ class Rivals(AbstractContextManager["Rivals"]):
         rival.problem = None
         try:
             process = self._process(rival.engine)
-            rival.outputs = original.judge(process.outputs)
+            rival.outputs = original.judge(
+                process.outputs, rounds_weights=rival.engine.rounds_weights
+            )
             if faults := faults_of(rival.outputs):
                 raise MeasureError(f"it computes something else: {'; '.join(faults)}")
             rival.add(process)

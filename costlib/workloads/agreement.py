@@ -70,6 +70,7 @@ def compare_outputs(
     still: Arrays | None = None,
     nan_may_spread: bool = False,
     precision: str = "float32",
+    share: float = 0.0,
 ) -> list[OutputAgreement]:
     """Compare outputs with the original's, on dtype and shape first, then on NaNs, then on values.
 
@@ -91,12 +92,18 @@ def compare_outputs(
         is sorted to, and other integers that come of one, are, too.
     precision
         The dtype that is computed in, if that has fewer digits than an output.
+    share
+        A difference that is allowed between floats whatever the dtypes, as a share of the largest
+        element.
     """
     found = []
     for number, (spec, ours, theirs) in enumerate(zip(specs, actual, expected, strict=False)):
         others = [outputs[number] for outputs in nudged]
         centre = theirs if still is None else still[number]
-        found.append(_compared(spec.name, ours, theirs, others, centre, nan_may_spread, precision))
+        tolerance = 0.0
+        if (dtype := ours.dtype.name) in _TOLERANCES:
+            tolerance = max(_TOLERANCES[dtype], _TOLERANCES.get(precision, _OF_INTEGERS), share)
+        found.append(_compared(spec.name, ours, theirs, others, centre, nan_may_spread, tolerance))
     if len(actual) != len(expected):
         fault = f"{len(actual)} outputs, where the original has {len(expected)}"
         found.append(OutputAgreement(name="outputs", dtype="", shape=(), fault=fault))
@@ -110,7 +117,7 @@ def _compared(
     nudged: Arrays,
     still: np.ndarray,
     nan_may_spread: bool,
-    precision: str,
+    tolerance: float,
 ) -> OutputAgreement:
     dtype, shape = ours.dtype.name, ours.shape
     fault = None
@@ -136,9 +143,6 @@ def _compared(
         apart = np.fmax(apart, np.quantile(steps, _SPARED_SHARE, method="lower"))
     if nan_may_spread:
         unsure |= np.isnan(a) | (np.isinf(a) & np.isnan(b)) | (exact and dtype != "bool")
-    tolerance = 0.0
-    if not exact:
-        tolerance = max(_TOLERANCES[dtype], _TOLERANCES.get(precision, _OF_INTEGERS))
     return _valued(name, dtype, a, b, _NUDGE_SHARE * apart, unsure, tolerance)
 
 
@@ -190,6 +194,8 @@ class Expectation:
         The original, if there is one.
     precision
         The dtype that is computed in, see :attr:`costlib.workloads.network.Network.precision`.
+    share
+        A difference that is allowed in any case, see :func:`compare_outputs`.
     """
 
     inputs: Arrays
@@ -197,6 +203,7 @@ class Expectation:
     nudged: Sequence[Arrays] = ()
     reference: Reference | None = None
     precision: str = "float32"
+    share: float = 0.0
 
     @classmethod
     def of(cls, reference: Reference, inputs: Arrays, precision: str = "float32") -> Expectation:
@@ -223,6 +230,7 @@ class Expectation:
                 still=self.expected,
                 nan_may_spread=nan_may_spread,
                 precision=self.precision,
+                share=self.share,
             )
 
         first = compared(self.expected)

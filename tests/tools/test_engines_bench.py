@@ -21,7 +21,7 @@ from costlib.workloads import Network, load_network
 from costlib.workloads.zoo import list_networks
 from tools.benchmarks import engine_case
 from tools.benchmarks import engines as bench
-from tools.benchmarks.outside import OUTSIDE
+from tools.benchmarks.outside import OUTSIDE, load_any
 from tools.evidence.beside_engines import BesideEngines, summarise_engines
 from tools.evidence.pages import engines as page
 
@@ -121,7 +121,7 @@ def test_the_bench_goes_on_where_it_was_stopped(
 
 def test_a_case_goes_on_with_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     network = load_network("dense 16 16 16 bias=1 relu=1")
-    monkeypatch.setattr(engine_case, "network_named", lambda name, batch: network)
+    monkeypatch.setattr(engine_case, "load_any", lambda name: network)
     monkeypatch.setattr(engine_case, "AGAINST", ())
     for trials in (1, 2):
         found = engine_case.measured("net", 1, 1, trials, tmp_path)
@@ -135,10 +135,10 @@ def test_a_case_goes_on_with_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_network_that_cannot_be_imported_is_a_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(name: str, batch: int) -> Network:
+    def fail(name: str) -> Network:
         raise UnsupportedModelError("there is no such operator")
 
-    monkeypatch.setattr(engine_case, "network_named", fail)
+    monkeypatch.setattr(engine_case, "load_any", fail)
     found = engine_case.measured("net", 1, 1, 1, tmp_path)
     assert found.costlib_s is None
     assert found.problems == {"costlib": "there is no such operator"}
@@ -146,7 +146,7 @@ def test_a_network_that_cannot_be_imported_is_a_row(
 
 def test_networks_from_outside_are_ten_and_none_of_the_zoo() -> None:
     assert len(OUTSIDE) == 10 and not OUTSIDE.keys() & set(list_networks())
-    network = engine_case.network_named("electra_small", 2)
+    network = load_any("electra_small@b2")
     assert network.name == "electra_small@b2"
     assert network.inputs[0].shape == (2, 128)
 

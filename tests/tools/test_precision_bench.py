@@ -65,9 +65,14 @@ def test_what_is_there_is_not_measured_again_and_what_fails_costs_a_line(
     arguments = ["--runs", str(tmp_path), "--out", str(out), "--networks", "net", "--threads", "1"]
     monkeypatch.setattr(sys, "argv", ["precision", *arguments])
     bench.main()
-    assert asked == ["bfloat16", "int8"]
-    assert [one.precision for one in bench.read_rows(out)] == ["float32", "int8"]
+    assert asked == ["bfloat16", "int8", "int8-weights", "int4-weights"]
+    assert [one.precision for one in bench.read_rows(out)][:2] == ["float32", "int8"]
     assert "bfloat16 ended with 1" in capsys.readouterr().out
+    asked.clear()
+    arguments = [*arguments[:4], "--precisions", "int4-weights"]
+    monkeypatch.setattr(sys, "argv", ["precision", *arguments])
+    bench.main()
+    assert asked == ["int4-weights"] * len(bench.DECODERS), "other networks have none"
 
 
 def test_the_page_has_each_precision_and_what_did_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,5 +89,5 @@ def test_the_page_has_each_precision_and_what_did_not_run(monkeypatch: pytest.Mo
     assert "| int8 | OpenVINO | 2.00x |" in text
     assert "| int8 | costlib in float32 | 4.00x |" in text
     assert "## In float32" in text and "## In int8" in text and "## In bfloat16" not in text
-    assert "| `net` in int8 | ONNX Runtime | it fails |" in text
+    assert "| `net`, int8 | ONNX Runtime | it fails |" in text
     assert [make().axes != [] for make in page.PAGE.pictures().values()] == [True, True]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from nvidia_smi import fake_smi
 
@@ -24,10 +25,10 @@ from costlib.tuning.compiled import CompiledNetwork
 from costlib.tuning.engines.catalogue import Engine
 from costlib.tuning.engines.loading import Setting
 from costlib.tuning.engines.process import EngineProcess
-from costlib.tuning.originals import Original, faults_of
+from costlib.tuning.originals import Original, call_library, faults_of
 from costlib.tuning.rivals import _is_undisturbed
 from costlib.workloads import load_network, prepare_network
-from costlib.workloads.variants import with_dtype
+from costlib.workloads.variants import in_float, with_dtype, with_weights
 
 SOURCE, OTHER = "dense 16 16 16 bias=1 relu=1", "dense 16 16 16 bias=1"
 
@@ -128,12 +129,30 @@ def test_an_engine_that_computes_something_else_is_not_timed(
     network, library = load_network(SOURCE), libraries[SOURCE]
     original = Original(network, library, measurer)
     judge = original.judge
-    monkeypatch.setattr(original, "judge", lambda outputs: judge([outputs[0] + 1]))
+    monkeypatch.setattr(original, "judge", lambda outputs, **how: judge([outputs[0] + 1], **how))
     figures = compare(network, original, library, measurer, [], [], ["onnxruntime"])
     (found,) = figures.engines
     assert found.latency_s is None
     assert found.problem is not None and "computes something else: output0" in found.problem
     assert found.problem in caplog.text
+
+
+def test_an_engine_that_rounds_weights_is_off_by_no_more_than_twice_what_ours_is(
+    measurer: Measurer, libraries: dict[str, Path], hardware: Hardware, tmp_path: Path
+) -> None:
+    network, library = with_weights(load_network(SOURCE), "int4"), tmp_path / "rounded.so"
+    CompiledNetwork.build(prepare_network(in_float(network), hardware), hardware).save(library)
+    original = Original(network, library, measurer, library)
+    assert network.reference is not None
+    (exact,) = network.reference(original.inputs)
+    (ours,), _ = call_library(library, original.inputs, measurer)
+    error = np.abs(ours - exact).max()
+    near, far = exact + 1.9 * error, exact + 2.1 * error
+    assert faults_of(original.judge([near]))
+    assert not faults_of(original.judge([near], rounds_weights=True))
+    assert faults_of(original.judge([far], rounds_weights=True))
+    plain = Original(load_network(SOURCE), libraries[SOURCE], measurer)
+    assert faults_of(plain.judge([near], rounds_weights=True))
 
 
 def test_an_engine_that_dies_in_its_turn_does_not_end_the_run(

@@ -15,7 +15,7 @@ from torch import nn
 from costlib.errors import InputError, MeasureError
 from costlib.tuning.config import TuneConfig
 from costlib.tuning.engines.catalogue import ENGINES, PYTORCH, Engine
-from costlib.tuning.engines.handover import MODEL, PROGRAM, Handover
+from costlib.tuning.engines.handover import FILES, Handover
 from costlib.tuning.engines.loading import Setting
 from costlib.tuning.engines.process import EngineProcess
 from costlib.tuning.tune import tune
@@ -57,8 +57,12 @@ def test_each_engine_computes_on_the_same_inputs(
         assert 0 < process.fastest_call(0.01) < 1
     (output,) = process.outputs
     assert output.dtype == "float32"
-    tolerance = 2e-2 if engine.name.endswith("bf16") else 1e-4
+    coarse = {"bf16": 2e-2, "int8-weights": 2e-2, "int4-weights": 0.2}
+    tolerance = next((atol for end, atol in coarse.items() if engine.name.endswith(end)), 1e-4)
     np.testing.assert_allclose(output, expected[0], atol=tolerance)
+    assert engine.rounds_weights == engine.name.endswith("-weights")
+    if engine.rounds_weights:
+        assert not np.allclose(output, expected[0], atol=1e-4)
 
 
 def test_an_engine_that_dies_is_an_error(handover: Handover) -> None:
@@ -85,7 +89,7 @@ def test_without_what_writes_onnx_models(
         with pytest.raises(MeasureError, match="onnxscript is not installed"):
             handover.provide("onnx")
     handover.provide("program")
-    assert (tmp_path / PROGRAM).exists() and not (tmp_path / MODEL).exists()
+    assert (tmp_path / FILES["program"]).exists() and not (tmp_path / FILES["onnx"]).exists()
 
 
 def test_a_program_that_cannot_be_saved(network: Network, tmp_path: Path) -> None:
@@ -128,6 +132,15 @@ def test_an_onnx_model_keeps_its_weights_and_goes_to_no_pytorch(tmp_path: Path) 
         handover.provide("program")
 
 
+def test_weights_are_rounded_where_products_have_any(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    network = load_network("softmax 64 64")
+    handover = Handover(network.reference, network.random_inputs(0), tmp_path)
+    with pytest.raises(MeasureError, match="no product has constant weights"):
+        handover.provide("onnx-int4-weights")
+    assert not (tmp_path / FILES["onnx-int4-weights"]).exists()
+
+
 def test_an_engine_that_there_is_not(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="did you mean openvino"):
         tune(SOURCE, out=tmp_path / "run", config=TuneConfig(against=("openvin",)))
@@ -141,5 +154,5 @@ def test_a_quantised_program_is_handed_over(tmp_path: Path) -> None:
     network = load_network(module, example_inputs=(x,))
     handover = Handover(network.reference, [x.numpy()], tmp_path)
     handover.provide("onnx")
-    kinds = {node.op_type for node in onnx.load(tmp_path / MODEL).graph.node}
+    kinds = {node.op_type for node in onnx.load(tmp_path / FILES["onnx"]).graph.node}
     assert {"QuantizeLinear", "DequantizeLinear"} <= kinds

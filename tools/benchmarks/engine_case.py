@@ -15,8 +15,8 @@ from costlib.tuning.profile import read_profile
 from costlib.tuning.session import RUN
 from costlib.tuning.trials import TRIALS
 from costlib.tuning.tune import tune
-from costlib.workloads import Network, extract_tasks, load_network
-from tools.benchmarks.outside import OUTSIDE, build_outside
+from costlib.workloads import extract_tasks
+from tools.benchmarks.outside import load_any
 from tools.evidence.beside_engines import AGAINST, OURS, BesideEngines
 
 
@@ -24,7 +24,7 @@ def measured(name: str, batch: int, threads: int, per_task: int, runs: Path) -> 
     """Tune a network, or go on with that, and compare it with all engines."""
     hardware = find_hardware("cpu", num_cores=threads)
     try:
-        network = network_named(name, batch)
+        network = load_any(f"{name}@b{batch}")
         trials = per_task * len(extract_tasks(network, hardware))
         folder = runs / f"{name}-b{batch}-t{threads}"
         result = tune(
@@ -45,13 +45,6 @@ def measured(name: str, batch: int, threads: int, per_task: int, runs: Path) -> 
             problems={OURS: str(error)},
         )
     return BesideEngines.of_run(name, batch, threads, result, read_profile(folder))
-
-
-def network_named(name: str, batch: int) -> Network:
-    """Load a network of the zoo, or one from outside it."""
-    if name in OUTSIDE:
-        return build_outside(name, batch)
-    return load_network(f"{name}@b{batch}")
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from costlib.tuning.budget import for_budget
 from costlib.tuning.memory import Memory
 from costlib.workloads import extract_tasks
 from tools.benchmarks.cases import Case
-from tools.benchmarks.outside import OUTSIDE, build_outside
+from tools.benchmarks.outside import OUTSIDE, load_any
 from tools.benchmarks.race import Arm
 from tools.benchmarks.sides import ours
 from tools.evidence.memory_summary import WITH, WITHOUT
@@ -72,7 +72,7 @@ def _raced(
 ) -> Race:
     """Race at a network, and keep what is remembered afterwards."""
     hardware, found = measurer.hardware, list[Strategy]()
-    all_tasks = extract_tasks(build_outside(network, 1), hardware)
+    all_tasks = extract_tasks(load_any(f"{network}@b1"), hardware)
     tasks = [task for task in all_tasks if DesignSpace(task).is_tunable]
     bank = None if earlier is None else Memory(earlier, hardware.family).bank()
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from costlib.workloads import load_network
 from costlib.workloads.network import InputSpec, Network
 from costlib.workloads.zoo import build_of
 from costlib.workloads.zoo.hugging_face import one_output
 from costlib.workloads.zoo.registry import NetworkSpec, Size, images, tokens
 
 
-def build_outside(name: str, batch: int) -> Network:
-    """Build a network of :data:`OUTSIDE`, the same weights in every process."""
-    return build_of(OUTSIDE[name], f"{name}@b{batch}")
+def load_any(name: str) -> Network:
+    """Load one of :data:`OUTSIDE`, the same weights in every process, or one of costlib's own."""
+    spec = OUTSIDE.get(name.partition("@")[0])
+    return load_network(name) if spec is None else build_of(spec, name)
 
 
 def _of(model_class: Any, output: str, options: dict[str, Any]) -> Any:

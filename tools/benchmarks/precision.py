@@ -1,4 +1,4 @@
-"""Products, convolutions and networks in float32, bfloat16 and int8, beside engines in the same.
+"""Products, convolutions and networks in several precisions, beside engines in the same.
 
     python -m tools.benchmarks.precision --runs runs/precision                # everything
     python -m tools.benchmarks.precision --runs runs/precision \\
@@ -7,26 +7,27 @@
 Each case is tuned with the shipped bundle in a folder and a process of its own, and then timed in
 turns with PyTorch (float32, and autocast to bfloat16), ONNX Runtime (float32 and int8) and OpenVINO
 (all three), each in the same precision and with the same threads. An int8 case is the ONNX model
-that ONNX Runtime's static quantisation makes of the network, which all of them are given. After
-each case ``tools/results/precision.json`` is written. What is there of this machine is not measured
-again, and a run that was cut off goes on. The engines are an extra: ``costlib[engines]``.
+that ONNX Runtime's static quantisation makes of the network, which all of them are given. Decoders
+of one token have weights of 8 and 4 bits beside float32, in ONNX Runtime and OpenVINO as well.
+After each case ``tools/results/precision.json`` is written. What is there of this machine is not
+measured again, and a run that was cut off goes on. The engines are an extra: ``costlib[engines]``.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import subprocess
 import time
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 
 from costlib.files import write_file
 from costlib.hardware import Hardware
 from tools.benchmarks.in_a_process import in_a_process
 from tools.evidence.files import RESULTS
-from tools.evidence.in_precisions import PRECISIONS, InPrecision, summarise_precisions
+from tools.evidence.in_precisions import PRECISIONS, InPrecision, Precision, summarise_precisions
 
 _PER_TASK = 16
 
@@ -44,11 +45,17 @@ NETWORKS = (
 )
 """Layers that compute much, and networks; the last two are held out of all training."""
 
+DECODERS = ("llama_mini@s1", "gpt2@s1")
+"""Networks that wait for their weights, with one token at a time."""
+
+_MULTIPLIED: tuple[Precision, ...] = ("float32", "bfloat16", "int8")
+_STORED: tuple[Precision, ...] = ("float32", "int8-weights", "int4-weights")
+
 
 def main() -> None:
     """Measure the cases that are missing; begin none after so many minutes."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--networks", nargs="+", default=NETWORKS, metavar="NETWORK")
+    parser.add_argument("--networks", nargs="+", metavar="NETWORK")
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=PRECISIONS)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--per-task", type=int, default=_PER_TASK, help="trials")
@@ -59,7 +66,12 @@ def main() -> None:
     end = time.monotonic() + 60 * given.minutes
     rows = read_rows(given.out)
     hardware_id = Hardware.local(num_cores=given.threads).hardware_id
-    for name, precision in itertools.product(given.networks, given.precisions):
+    cases = [*product(NETWORKS, _MULTIPLIED), *product(DECODERS, _STORED)]
+    if given.networks:
+        cases = list(product(given.networks, PRECISIONS))
+    for name, precision in cases:
+        if precision not in given.precisions:
+            continue
         if (name, precision, given.threads, hardware_id) in {row.case for row in rows}:
             continue
         if time.monotonic() > end:

@@ -19,7 +19,9 @@ from costlib.tuning.trials import TRIALS
 from costlib.tuning.tune import tune
 from costlib.workloads import Network, TorchReference, extract_tasks, load_network
 from costlib.workloads.layout_choice import Layouts
-from costlib.workloads.variants import with_dtype
+from costlib.workloads.small_weights import WeightFormat
+from costlib.workloads.variants import with_dtype, with_weights
+from tools.benchmarks.outside import load_any
 from tools.evidence.in_precisions import InPrecision, Precision
 
 _CALIBRATION = 4
@@ -29,7 +31,11 @@ _AGAINST: dict[Precision, tuple[str, ...]] = {
     "float32": ("onnxruntime", "openvino"),
     "bfloat16": ("torch-bf16", "openvino-bf16"),
     "int8": ("onnxruntime", "openvino"),
+    "int8-weights": ("onnxruntime-int8-weights", "openvino-int8-weights"),
+    "int4-weights": ("onnxruntime-int4-weights", "openvino-int4-weights"),
 }
+
+_WEIGHTS: dict[Precision, WeightFormat] = {"int8-weights": "int8", "int4-weights": "int4"}
 
 
 def measured(
@@ -38,9 +44,10 @@ def measured(
     """Tune a network in a precision, or go on with that, and compare it with the engines."""
     hardware = find_hardware("cpu", num_cores=threads)
     label = re.sub(r"[^\w.@=-]+", "_", name)
-    network = load_network(name)
+    network = load_any(name)
     if precision == "bfloat16":
         network = with_dtype(network, "bfloat16")
+    network = with_weights(network, _WEIGHTS.get(precision))
     if precision == "int8":
         network = load_network(_quantised(network, runs / "models", label))
     folder = runs / f"{label}-{precision}-t{threads}"

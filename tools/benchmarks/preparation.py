@@ -31,8 +31,8 @@ from costlib.tuning.trials import TRIALS
 from costlib.tuning.tune import tune
 from costlib.tvm_compat import networks as compiling
 from costlib.workloads import attention, in_layouts, inference
-from tools.benchmarks.engine_case import network_named
 from tools.benchmarks.in_turns import Timed, timed
+from tools.benchmarks.outside import load_any
 from tools.evidence.files import read_result, write_result
 
 _RESULT = "preparation"
@@ -129,7 +129,7 @@ def _measured(
 
 def _tuned(name: str, seed: int, per_task: int, hardware: Hardware, folder: Path) -> Path:
     """Tune a network, or go on with that, and return where it lies."""
-    network = network_named(name, 1)
+    network = load_any(f"{name}@b1")
     result = tune(
         network,
         out=folder,

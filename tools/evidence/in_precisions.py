@@ -10,8 +10,14 @@ from pydantic import BaseModel, ConfigDict
 from costlib.tuning.result import TuneResult
 from tools.evidence.means import geometric_mean
 
-Precision = Literal["float32", "bfloat16", "int8"]
+Precision = Literal["float32", "bfloat16", "int8", "int8-weights", "int4-weights"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+
+IN_WORDS: dict[Precision, str] = {
+    **{precision: precision for precision in PRECISIONS},
+    "int8-weights": "8-bit weights",
+    "int4-weights": "4-bit weights",
+}
 
 OURS = "costlib"
 

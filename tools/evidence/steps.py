@@ -147,12 +147,26 @@ STEPS = (
     Step(
         "precision",
         "tools.benchmarks.precision",
-        f"--networks bert_mini 'dense 512 1024 1024' --runs {WORK}/precision",
-        f"--networks 'dense 128 768 768' --per-task 2 --runs {WORK}/precision",
+        f"--networks bert_mini 'dense 512 1024 1024' --precisions float32 bfloat16 int8 "
+        f"--runs {WORK}/precision",
+        f"--networks 'dense 128 768 768' --precisions float32 bfloat16 int8 --per-task 2 "
+        f"--runs {WORK}/precision",
         9,
         1.3,
         "precision",
         Shown("precision", "precisions", "precision"),
+        packages=("onnxruntime", "openvino"),
+        has_bundle=True,
+    ),
+    Step(
+        "weights",
+        "tools.benchmarks.precision",
+        f"--networks llama_mini@s1 --precisions float32 int8-weights int4-weights "
+        f"--runs {WORK}/precision",
+        None,
+        9,
+        result="precision",
+        shown=Shown("precision", "weights in 8 and 4 bits", "precision"),
         packages=("onnxruntime", "openvino"),
         has_bundle=True,
     ),

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import Any
 
 from costlib.errors import InputError, UnknownNameError
-from costlib.tuning.engines.handover import missing_package
+from costlib.tuning.engines.handover import Form, missing_package
 from costlib.tuning.engines.loading import (
     Loader,
     load_in_onnx_runtime,
     load_in_openvino,
     load_in_pytorch,
 )
-
-Form = Literal["program", "onnx"]
-"""What an engine is given: a program of ``torch.export``, or an ONNX model."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +37,8 @@ class Engine:
         Variables of its process.
     on_gpu
         Whether it runs on a GPU, too.
+    rounds_weights
+        Whether it keeps the weights of products in fewer bits than the network it is given.
     """
 
     name: str
@@ -49,6 +48,7 @@ class Engine:
     package: str = "torch"
     environment: Mapping[str, str] = field(default_factory=dict)
     on_gpu: bool = False
+    rounds_weights: bool = False
 
     def missing(self) -> str | None:
         """Say what has to be installed first, if anything."""
@@ -59,6 +59,27 @@ PYTORCH = Engine(
     "pytorch", "PyTorch", "program", partial(load_in_pytorch, compiled=None), on_gpu=True
 )
 """What a network came from, as it is: always beside it."""
+
+_WEIGHTS: dict[Form, str] = {
+    "onnx-int8-weights": "8-bit weights",
+    "onnx-int4-weights": "4-bit weights",
+}
+
+
+def _with_small_weights(name: str, title: str, load: Callable[..., Any]) -> list[Engine]:
+    """Return an engine of ONNX models with models whose weights are rounded."""
+    return [
+        Engine(
+            f"{name}-{form.removeprefix('onnx-')}",
+            f"{title}, {weights}",
+            form,
+            partial(load, form=form),
+            name,
+            rounds_weights=True,
+        )
+        for form, weights in _WEIGHTS.items()
+    ]
+
 
 ENGINES = {
     engine.name: engine
@@ -95,6 +116,8 @@ ENGINES = {
             partial(load_in_openvino, precision="bf16"),
             "openvino",
         ),
+        *_with_small_weights("onnxruntime", "ONNX Runtime", load_in_onnx_runtime),
+        *_with_small_weights("openvino", "OpenVINO", load_in_openvino),
     )
 }
 """Those that a network may be run against, by their names."""

@@ -1,15 +1,16 @@
 """What other engines are given of a network, in files of one folder.
 
-A program of ``torch.export`` is written as an ONNX model by a process of its own, as
-``python -m costlib.tuning.engines.handover FD FOLDER``: that imports much, and says much.
+A program of ``torch.export`` is written as an ONNX model, and that with rounded weights, by a
+process of its own, as ``python -m costlib.tuning.engines.handover FD FOLDER FORM``: that imports
+much, and says much.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,11 +19,29 @@ from costlib.errors import MeasureError, quoted
 from costlib.tuning.engines.answering import Answering, serve
 from costlib.workloads.torch_operators import declare_quantised
 
-if TYPE_CHECKING:
-    from costlib.tuning.engines.catalogue import Form
+Form = Literal["program", "onnx", "onnx-int8-weights", "onnx-int4-weights"]
+"""What an engine is given: a program of ``torch.export``, or an ONNX model.
 
-PROGRAM, MODEL, INPUTS, SIGNATURE = "program.pt2", "model.onnx", "inputs", "signature.json"
+The weights of that model's products may be rounded by ONNX Runtime.
+"""
+
+FILES: Mapping[str, str] = {
+    "program": "program.pt2",
+    "onnx": "model.onnx",
+    "onnx-int8-weights": "model-int8-weights.onnx",
+    "onnx-int4-weights": "model-int4-weights.onnx",
+}
+"""Where each form is in the folder."""
+
+INPUTS, SIGNATURE = "inputs", "signature.json"
 _EXPORT_SECS = 900.0
+
+_BITS: Mapping[str, int] = {"onnx-int8-weights": 8, "onnx-int4-weights": 4}
+_BLOCK_ROWS = 32
+"""Rows of a column that share a scale, as in weights of 4 bits of ours."""
+
+_IN_8_BITS = 4
+"""ONNX Runtime's accuracy level that rounds activations to 8 bits, too: the fastest one."""
 
 
 def missing_package(name: str) -> str | None:
@@ -62,7 +81,7 @@ class Handover:
         """
         if form in self._failed:
             raise MeasureError(self._failed[form])
-        if (self.folder / (PROGRAM if form == "program" else MODEL)).exists():
+        if (self.folder / FILES[form]).exists():
             return
         try:
             self._write(form)
@@ -74,27 +93,33 @@ class Handover:
         from costlib.workloads.importers.onnx.reference import OnnxReference
         from costlib.workloads.torch_reference import TorchReference
 
-        if isinstance(self._reference, TorchReference):
+        if form in _BITS:
+            self.provide("onnx")
+            self._write_apart(form, "onnxruntime", "rounding the weights")
+        elif isinstance(self._reference, TorchReference):
             self._write_program(self._reference)
             if form == "onnx":
-                if (missing := missing_package("onnxscript")) is not None:
-                    raise MeasureError(missing)
-                with Answering("torch.onnx.export", __name__, str(self.folder)) as exporting:
-                    exporting.answer(_EXPORT_SECS)
+                self._write_apart(form, "onnxscript", "torch.onnx.export")
         elif isinstance(self._reference, OnnxReference) and form == "onnx":
             import onnx
 
             model = onnx.ModelProto()
             model.CopyFrom(self._reference.model)  # Saving it takes the weights out of it.
-            onnx.save(model, self.folder / MODEL, save_as_external_data=True)
+            onnx.save(model, self.folder / FILES["onnx"], save_as_external_data=True)
         else:
             needed = "PyTorch" if form == "program" else "PyTorch or ONNX"
             raise MeasureError(f"it takes networks of {needed} alone")
 
+    def _write_apart(self, form: Form, package: str, what: str) -> None:
+        if (missing := missing_package(package)) is not None:
+            raise MeasureError(missing)
+        with Answering(what, __name__, str(self.folder), form) as writing:
+            writing.answer(_EXPORT_SECS)
+
     def _write_program(self, reference: Any) -> None:
         import torch
 
-        place = self.folder / PROGRAM
+        place = self.folder / FILES["program"]
         if place.exists():
             return
         try:
@@ -111,18 +136,50 @@ def load_program(folder: Path) -> Any:
     import torch
 
     declare_quantised()
-    return torch.export.load(folder / PROGRAM)
+    return torch.export.load(folder / FILES["program"])
 
 
 def main() -> None:
-    """Write the program in the folder on the command line as an ONNX model."""
-    with serve() as (reply, _, (folder,)):
-        import torch
-
-        program = load_program(Path(folder))
-        written = torch.onnx.export(program, dynamo=True, verbose=False)
-        written.save(Path(folder) / MODEL, external_data=True)
+    """Write a form of the program, or of the ONNX model, in the folder on the command line."""
+    with serve() as (reply, _, (folder, form)):
+        if form == "onnx":
+            _export(Path(folder))
+        else:
+            _round_weights(Path(folder), form)
         reply()
+
+
+def _export(folder: Path) -> None:
+    import torch
+
+    written = torch.onnx.export(load_program(folder), dynamo=True, verbose=False)
+    assert written is not None
+    written.save(folder / FILES["onnx"], external_data=True)
+
+
+def _round_weights(folder: Path, form: str) -> None:
+    """Keep constant weights of products in few bits, as ONNX Runtime does for language models.
+
+    Raises
+    ------
+    MeasureError
+        No product has any.
+    """
+    import onnx
+    from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+
+    quantizer = MatMulNBitsQuantizer(
+        onnx.load(folder / FILES["onnx"]),
+        bits=_BITS[form],
+        block_size=_BLOCK_ROWS,
+        is_symmetric=True,
+        accuracy_level=_IN_8_BITS,
+    )
+    quantizer.model.replace_gemm_with_matmul()
+    quantizer.process()
+    if not any(node.op_type == "MatMulNBits" for node in quantizer.model.nodes()):
+        raise MeasureError("no product has constant weights")
+    quantizer.model.save_model_to_file(str(folder / FILES[form]), True)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from costlib.frozen import FrozenStrict
-from costlib.tuning.engines.handover import MODEL, SIGNATURE, load_program
+from costlib.tuning.engines.handover import FILES, SIGNATURE, Form, load_program
 
 
 class Setting(FrozenStrict):
@@ -109,7 +109,7 @@ def _awaited(call: Call, device: str) -> Call:
 
 
 def load_in_onnx_runtime(
-    folder: Path, inputs: Sequence[np.ndarray], setting: Setting
+    folder: Path, inputs: Sequence[np.ndarray], setting: Setting, form: Form = "onnx"
 ) -> tuple[Call, list[np.ndarray]]:
     """Load an ONNX model into ONNX Runtime."""
     import onnxruntime
@@ -120,7 +120,7 @@ def load_in_onnx_runtime(
     if PASSIVE.items() <= os.environ.items():
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     session = onnxruntime.InferenceSession(
-        folder / MODEL, options, providers=["CPUExecutionProvider"]
+        folder / FILES[form], options, providers=["CPUExecutionProvider"]
     )
     names = [given.name for given in session.get_inputs()]
     feeds = dict(zip(names, inputs, strict=True))
@@ -132,7 +132,11 @@ def load_in_onnx_runtime(
 
 
 def load_in_openvino(
-    folder: Path, inputs: Sequence[np.ndarray], setting: Setting, precision: str = "f32"
+    folder: Path,
+    inputs: Sequence[np.ndarray],
+    setting: Setting,
+    form: Form = "onnx",
+    precision: str = "f32",
 ) -> tuple[Call, list[np.ndarray]]:
     """Load an ONNX model into OpenVINO, which computes in this type."""
     import openvino
@@ -142,7 +146,7 @@ def load_in_openvino(
         "INFERENCE_NUM_THREADS": setting.threads,
         "INFERENCE_PRECISION_HINT": precision,
     }
-    model = openvino.Core().compile_model(folder / MODEL, "CPU", settings)
+    model = openvino.Core().compile_model(folder / FILES[form], "CPU", settings)
     request = model.create_infer_request()
     request.infer(dict(zip(model.inputs, inputs, strict=True)))
     outputs = [request.get_tensor(output).data.copy() for output in model.outputs]

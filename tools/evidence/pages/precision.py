@@ -9,7 +9,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from tools.evidence.files import read_result
-from tools.evidence.in_precisions import OURS, PRECISIONS, InPrecision, Precision
+from tools.evidence.in_precisions import IN_WORDS, OURS, PRECISIONS, InPrecision, Precision
 from tools.evidence.knowledge import LEAST_GAIN, gain_cells, gain_heads, knowledge_table
 from tools.evidence.markdown import in_words, pictures, table, times
 from tools.evidence.marks import Mark, marks_figure
@@ -20,7 +20,8 @@ from tools.evidence.provenance import machine, measured
 _TICKS = (0.25, 0.5, 1, 2, 4, 8)
 _COMPARED = (
     "Layers and networks are tuned in float32 in all layouts, in bfloat16, and quantised to int8, "
-    "with the shipped bundle. Then each runs beside the engines, in the same precision and with "
+    "with the shipped bundle; decoders that make one token at a time with 8-bit and 4-bit weights, "
+    "too. Then each runs beside the engines, in the same precision and with "
     "the same threads. PyTorch computes in float32, or under autocast to bfloat16 where that is "
     "said. An engine that cannot load a network, or computes something else, has no latency."
 )
@@ -45,7 +46,7 @@ def parts() -> list[str]:
         table(
             ["precision", "against", "geometric mean"],
             [
-                [precision, title, times(ratio)]
+                [IN_WORDS[precision], title, times(ratio)]
                 for precision, ratios in result["by_engine"].items()
                 for title, ratio in _with_float32(ratios, result["by_float32"].get(precision))
             ],
@@ -79,7 +80,7 @@ def _cases(rows: Sequence[InPrecision], precision: Precision) -> list[str]:
     some = [row for row in rows if row.precision == precision]
     titles = _titles(some)
     return [
-        f"## In {precision}",
+        f"## {'With' if precision.endswith('weights') else 'In'} {IN_WORDS[precision]}",
         "Latencies are in milliseconds; a question mark: the turns did not agree. *Rounding* is "
         "by how much fewer bits change the output, *difference* is that from the same network in "
         "float32 with the same numbers rounded.",
@@ -111,7 +112,7 @@ def _latency(row: InPrecision, title: str) -> str:
 
 def _problems(rows: Sequence[InPrecision]) -> list[str]:
     lines = [
-        [f"`{row.name}` in {row.precision}", title, problem]
+        [f"`{row.name}`, {IN_WORDS[row.precision]}", title, problem]
         for row in rows
         for title, problem in row.problems.items()
     ]
@@ -175,7 +176,7 @@ def _drawn(rows: Sequence[InPrecision], precision: Precision) -> Figure:
     found = {
         f"{row.name}, {row.threads} threads": [_mark(row, title) for title in kinds] for row in some
     }
-    title = f"Times as fast, {precision}"
+    title = f"Times as fast, {IN_WORDS[precision]}"
     return marks_figure(title, found, kinds, "times as fast", ticks=_TICKS, compared=1)
 
 
