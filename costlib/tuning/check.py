@@ -30,7 +30,6 @@ from costlib.workloads.layout_choice import Layouts
 from costlib.workloads.ranges.dimension import Dims
 from costlib.workloads.ranges.ranged import RangedNetwork, ranged
 from costlib.workloads.ranges.table import Point
-from costlib.workloads.variants import in_float
 
 Status = Literal["right", "different", "unsupported"]
 
@@ -136,7 +135,7 @@ def _checked(network: Network, prepared: Any, hardware: Hardware) -> Check:
     machine = CompiledNetwork.build(prepared, hardware).machine
     rounded = None
     if network.is_rounded:
-        module = prepare_network(in_float(network), hardware)
+        module = prepare_network(network, hardware, in_float=True)
         rounded = CompiledNetwork.build(module, hardware).machine
     tasks = tuple(
         CheckedTask(name=task.name, workload_id=task.workload_id, calls=task.weight)

@@ -36,7 +36,6 @@ from costlib.workloads.layout import CHANNELS_LAST
 from costlib.workloads.ranges.ranged import RangedNetwork
 from costlib.workloads.ranges.table import Point
 from costlib.workloads.task import Task
-from costlib.workloads.variants import in_float
 
 _log = logging.getLogger(__name__)
 
@@ -110,7 +109,7 @@ class Compiler:
             rounded = None
             if network.is_rounded:
                 rounded = self._measurer.server.folder / f"rounded-network-{number}.so"
-                module = prepare_network(in_float(network), self._hardware)
+                module = prepare_network(network, self._hardware, in_float=True)
                 rounded = NetworkLibrary.build(module, runs_on).save(rounded)
             original = Original(network, library, self._measurer, rounded)
             self._originals[number] = original
@@ -139,15 +138,15 @@ class Compiler:
                 return call_library(places.get(point.sizes, other), arrays, self._measurer)[0]
 
             if found.networks[-1].is_rounded:
-                self._rounded[found.name] = RoundedShapes(found, self._alone)
+                self._rounded[found.name] = RoundedShapes(found, self._rounded_alone)
             compared = compared_shapes(found, untuned, self._rounded.get(found.name))
             if not allow_different:
                 check_shapes(found, compared)
             self._differ_untuned |= {found.name for one in compared if one.fault}
 
-    def _alone(self, network: Network, arrays: Arrays) -> Arrays:
-        """Compile a network that is no part of the run, untuned, and run it."""
-        module = prepare_network(network, self._hardware)
+    def _rounded_alone(self, network: Network, arrays: Arrays) -> Arrays:
+        """Compile a network that is no part of the run, in float32 and untuned, and run it."""
+        module = prepare_network(network, self._hardware, in_float=True)
         path = self._measurer.server.folder / f"alone-{library_name(network.name, 2)}"
         library = NetworkLibrary.build(module, self._untuned_on()).save(path)
         return call_library(library, arrays, self._measurer)[0]

@@ -17,7 +17,6 @@ from costlib.workloads.network import Network
 from costlib.workloads.ranges.ranged import RangedNetwork
 from costlib.workloads.ranges.symbolic import Symbolic
 from costlib.workloads.ranges.table import Point, ShapeTable, padded_to
-from costlib.workloads.variants import in_float
 
 _BETWEEN = 4
 """Shapes between the points that are compared, beside the ends of the ranges."""
@@ -135,7 +134,7 @@ Call = Callable[[Point, Arrays], Arrays]
 """Runs what was compiled for a point with all that it takes, and returns all that it returns."""
 
 Run = Callable[[Network, Arrays], Arrays]
-"""Compiles a network, untuned, and runs it."""
+"""Compiles a network in float32 with rounded numbers, untuned, and runs it."""
 
 Rounded = Callable[[Sequence[int], Arrays], Arrays]
 """Computes a shape in float32 with the numbers that a network rounds to fewer bits rounded."""
@@ -196,7 +195,7 @@ class RoundedShapes:
     network
         The network, which rounds numbers to fewer bits.
     run
-        Compiles a network, untuned, and runs it.
+        See :data:`Run`.
     """
 
     def __init__(self, network: RangedNetwork, run: Run) -> None:
@@ -212,12 +211,12 @@ class RoundedShapes:
 
     def _computed(self, sizes: tuple[int, ...], inputs: Arrays) -> Arrays:
         if all(sizes):
-            return self._run(in_float(self._network.alone(sizes)), inputs)
+            return self._run(self._network.alone(sizes), inputs)
         table = self._network.table  # An extent of 0 cannot be compiled: its point computes it.
         point = table.serving(sizes)
         at_point = self._network.networks[self._network.functions.index(point.function)]
         arguments = arguments_for(table, sizes, inputs)
-        return _cropped(table, sizes, self._run(in_float(at_point), arguments))
+        return _cropped(table, sizes, self._run(at_point, arguments))
 
 
 def _cropped(table: ShapeTable, sizes: Sequence[int], outputs: Arrays) -> Arrays:

@@ -2,7 +2,8 @@
 
 What is multiplied is rounded, weights ahead of time, and takes half the memory; sums and all that
 is not a product, normalisations and softmax among it, stay in float32, as they do where PyTorch's
-autocast keeps them. What is rounded between two layers is what the second one multiplies.
+autocast keeps them; so does attention where it is one kernel. What is rounded between two layers is
+what the second one multiplies.
 
 TF32 is what tensor cores make of float32: its range with the 10 bits of float16's mantissa. It
 stays float32 in memory, and only GPUs are faster for it.

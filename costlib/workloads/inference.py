@@ -13,7 +13,12 @@ from costlib.workloads.attention import with_attention
 from costlib.workloads.behind_products import moved_behind_products
 from costlib.workloads.filled_vectors import with_filled_vectors
 from costlib.workloads.grouped_sums import with_grouped_sums
-from costlib.workloads.half_precision import allowing_tf32, check_half, with_half_products
+from costlib.workloads.half_precision import (
+    allowing_tf32,
+    check_half,
+    with_half_products,
+    with_rounded_products,
+)
 from costlib.workloads.importers.primitive import with_root
 from costlib.workloads.interface import with_interface
 from costlib.workloads.joined import joined_products
@@ -24,12 +29,14 @@ from costlib.workloads.norms import with_norms
 from costlib.workloads.packed_products import with_packed_products
 from costlib.workloads.repeated_codes import without_repeated_codes
 from costlib.workloads.scales import with_scales_as_arguments
-from costlib.workloads.small_weights import with_small_weights
+from costlib.workloads.small_weights import with_rounded_weights, with_small_weights
 from costlib.workloads.views import products_through_views
 from costlib.workloads.winograd_fusion import with_what_follows
 
 
-def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
+def prepare_network(
+    network: Network, hardware: Hardware | None = None, *, in_float: bool = False
+) -> Any:
     """Bring a network into the form in which its subgraphs are tuned and compiled.
 
     Batch norms and operations on weights are folded, transposed convolutions with a stride
@@ -42,6 +49,9 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
         What :func:`costlib.workloads.load_network` returns.
     hardware
         What to prepare it for; this machine by default.
+    in_float
+        Whether what the network keeps or multiplies in fewer bits is only rounded to these, and
+        computed in float32: what such a network is held against.
 
     Returns
     -------
@@ -73,8 +83,10 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
         transform.AttachAttrLayoutFreeBuffers(),
     ]
     hardware = hardware or Hardware.local()
-    if network.dtype is not None:
+    if network.dtype is not None and not in_float:
         check_half(network.dtype, hardware.target)
+    small = with_rounded_weights if in_float else with_small_weights
+    half = with_rounded_products if in_float else with_half_products
     with hardware.tvm_target(), tvm.transform.PassContext(opt_level=3):
         try:
             plain = decomposed(network.mod)
@@ -84,20 +96,19 @@ def prepare_network(network: Network, hardware: Hardware | None = None) -> Any:
                     plain = without_repeated_codes(_cleaned(plain))
                 for rewrite in (with_norms, moved, joined_products):
                     plain = rewrite(_cleaned(plain))
-                if network.dtype is None:
-                    plain = with_attention(_cleaned(plain), hardware)
+                plain = with_attention(_cleaned(plain), hardware)
                 plain = products_through_views(_cleaned(plain))
             if network.weights is not None:
-                plain = with_small_weights(_cleaned(plain), network.weights)
+                plain = small(_cleaned(plain), network.weights)
             if network.dtype is not None:
-                plain = with_half_products(_cleaned(plain), network.dtype)
+                plain = half(_cleaned(plain), network.dtype)
             plain = with_grouped_sums(_cleaned(plain), hardware)
             plain = with_packed_products(_cleaned(plain), hardware.target)
             plain = with_filled_vectors(_cleaned(plain), hardware)
             if network.precision == "int8":
                 plain = with_scales_as_arguments(plain)
             prepared = _without_noise(tvm.transform.Sequential(passes)(plain))
-            if network.dtype == "tf32":
+            if network.dtype == "tf32" and not in_float:
                 prepared = allowing_tf32(prepared)
         except (CostlibError, MemoryError):
             raise

@@ -8,16 +8,15 @@ from dataclasses import replace
 from typing import get_args
 
 from costlib.errors import InputError
-from costlib.workloads.half_precision import SHORT, HalfFormat, with_rounded_products
+from costlib.workloads.half_precision import SHORT, HalfFormat
 from costlib.workloads.layout import (
     CHANNELS_LAST,
     converted,
-    decomposed,
     has_channels_first,
     in_layout,
 )
 from costlib.workloads.network import Network
-from costlib.workloads.small_weights import WeightFormat, with_rounded_weights
+from costlib.workloads.small_weights import WeightFormat
 from costlib.workloads.winograd import WINOGRAD
 
 _FORMATS: tuple[WeightFormat, ...] = get_args(WeightFormat)
@@ -81,13 +80,3 @@ def with_dtype(network: Network, dtype: HalfFormat | None) -> Network:
         with contextlib.suppress(Exception):  # Whatever TVM has against it, it runs as it is.
             mod = converted(mod, CHANNELS_LAST)
     return replace(network, name=f"{network.name}+{SHORT[dtype]}", mod=mod, dtype=dtype)
-
-
-def in_float(network: Network) -> Network:
-    """Return a network as it is in float32, with what is multiplied rounded as it will be."""
-    mod = decomposed(network.mod) if network.is_rounded else network.mod
-    if network.weights is not None:
-        mod = with_rounded_weights(mod, network.weights)
-    if network.dtype is not None:
-        mod = with_rounded_products(mod, network.dtype)
-    return replace(network, mod=mod, weights=None, dtype=None)

@@ -28,7 +28,7 @@ from costlib.tuning.engines.process import EngineProcess
 from costlib.tuning.originals import Original, call_library, faults_of
 from costlib.tuning.rivals import _is_undisturbed
 from costlib.workloads import load_network, prepare_network
-from costlib.workloads.variants import in_float, with_dtype, with_weights
+from costlib.workloads.variants import with_dtype, with_weights
 
 SOURCE, OTHER = "dense 16 16 16 bias=1 relu=1", "dense 16 16 16 bias=1"
 
@@ -141,7 +141,8 @@ def test_an_engine_that_rounds_weights_is_off_by_no_more_than_twice_what_ours_is
     measurer: Measurer, libraries: dict[str, Path], hardware: Hardware, tmp_path: Path
 ) -> None:
     network, library = with_weights(load_network(SOURCE), "int4"), tmp_path / "rounded.so"
-    CompiledNetwork.build(prepare_network(in_float(network), hardware), hardware).save(library)
+    rounded = prepare_network(network, hardware, in_float=True)
+    CompiledNetwork.build(rounded, hardware).save(library)
     original = Original(network, library, measurer, library)
     assert network.reference is not None
     (exact,) = network.reference(original.inputs)

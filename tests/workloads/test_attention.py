@@ -196,8 +196,10 @@ def test_where_there_is_no_kernel(spec: str) -> None:
     assert not found(heads(20), find_hardware(spec))
 
 
-def test_products_in_16_bits_stay_so() -> None:
-    assert not found(varied(heads(20), "bf16"), on(16))
+@pytest.mark.parametrize("kind", ["bf16", "f16", "int8"])
+def test_in_fewer_bits_it_stays_in_float32(kind: str) -> None:
+    task = check_fused(varied(heads(20), kind))
+    assert {dtype for dtype, _ in task.arguments} == {"float32"}
 
 
 @pytest.mark.parametrize("hidden", [-torch.inf, torch.finfo(torch.float32).min])

@@ -18,7 +18,7 @@ from costlib.tuning.library import NetworkLibrary
 from costlib.tuning.originals import call_library
 from costlib.workloads import extract_tasks, load_network, prepare_network
 from costlib.workloads.half_precision import SHORT, HalfFormat, _rounded_array
-from costlib.workloads.variants import in_float, varied, with_dtype, with_weights
+from costlib.workloads.variants import varied, with_dtype, with_weights
 
 TYPES: tuple[HalfFormat, ...] = ("bfloat16", "float16")
 FEW = settings(
@@ -123,7 +123,7 @@ def test_a_network_in_tf32_computes_on_a_cpu_what_the_rounded_one_does(tmp_path:
     network = with_dtype(load_network("dense 8 32 16 bias=1"), "tf32")
     prepared = prepare_network(network, Hardware.cuda("sm_80"))
     here = Hardware.local()
-    expected = prepare_network(in_float(network), here)
+    expected = prepare_network(network, here, in_float=True)
     found = []
     (inputs,) = network.random_inputs(0)
     for number, module in enumerate((prepared, expected)):
