@@ -6,6 +6,7 @@ work. What writes or reads them can as well write and read a part of the whole.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -18,29 +19,44 @@ IN_PLACE = "_in_place"
 """What is appended to the name of a kernel that writes or reads a part, and a number after it."""
 
 
-def concatenations(mod: Any) -> dict[str, int]:
-    """Return the axis along which kernels join their arguments, by the names of those that do."""
-    axes: dict[str, int] = {}
+class Joining(NamedTuple):
+    """What a kernel does that joins its arguments: along which axis, and to what shape.
+
+    It may return that in another shape, as a stack of tensors does.
+    """
+
+    axis: int
+    shape: tuple[int, ...]
+
+
+def concatenations(mod: Any) -> dict[str, Joining]:
+    """Return how kernels join their arguments, by the names of those that do nothing else."""
+    found: dict[str, Joining] = {}
     for variable, function in mod.functions.items():
-        if isinstance(function, tirx.PrimFunc) and (axis := _joined_axis(function)) is not None:
-            axes[str(variable.name_hint)] = axis
-    return axes
+        if isinstance(function, tirx.PrimFunc) and (joining := _joining(function)) is not None:
+            found[str(variable.name_hint)] = joining
+    return found
 
 
-def _joined_axis(function: Any) -> int | None:
-    """Return the axis if a function is what TVM makes of a concatenation and nothing else."""
+def _joining(function: Any) -> Joining | None:
+    """Return how, if a function is what TVM makes of a concatenation and nothing else."""
     arguments = list(function.params)
     if len(arguments) < 3 or not all(_has_known_shape(argument) for argument in arguments):
         return None
-    shapes = [tuple(map(int, argument.shape)) for argument in arguments]
+    *parts, whole = (tuple(map(int, argument.shape)) for argument in arguments)
     dtypes = {str(argument.dtype) for argument in arguments}
-    for axis in range(len(shapes[-1])) if len(dtypes) == 1 else ():
-        if _fit_together(shapes, axis):
-            inputs = [te.placeholder(shape, *dtypes) for shape in shapes[:-1]]
-            joined = topi.concatenate(inputs, axis)
-            other = te.create_prim_func([*inputs, joined], index_dtype_override="int64")
-            if are_alike(function, other):
-                return axis
+    for axis in range(len(parts[0])) if len(dtypes) == 1 else ():
+        shape = _joined(parts, axis)
+        if shape is None or math.prod(shape) != math.prod(whole):
+            continue
+        inputs = [te.placeholder(part, *dtypes) for part in parts]
+        joined = topi.concatenate(inputs, axis)
+        if shape != whole:
+            joined = topi.reshape(joined, whole)
+        if are_alike(
+            function, te.create_prim_func([*inputs, joined], index_dtype_override="int64")
+        ):
+            return Joining(axis, shape)
     return None
 
 
@@ -49,13 +65,13 @@ def _has_known_shape(argument: Any) -> bool:
     return shape is not None and all(isinstance(extent, nodes.IntImm) for extent in shape)
 
 
-def _fit_together(shapes: Sequence[tuple[int, ...]], axis: int) -> bool:
-    """Whether all shapes but the last, one after the other along an axis, make the last."""
-    *parts, whole = shapes
-    if any(len(part) != len(whole) for part in parts):
-        return False
-    others = {(*shape[:axis], *shape[axis + 1 :]) for shape in shapes}
-    return len(others) == 1 and sum(part[axis] for part in parts) == whole[axis]
+def _joined(parts: Sequence[tuple[int, ...]], axis: int) -> tuple[int, ...] | None:
+    """Return the shape of tensors one after the other along an axis, if they fit together."""
+    if len({len(part) for part in parts}) > 1:
+        return None
+    others = {(*part[:axis], *part[axis + 1 :]) for part in parts}
+    total = sum(part[axis] for part in parts)
+    return (*parts[0][:axis], total, *parts[0][axis + 1 :]) if len(others) == 1 else None
 
 
 class _Place(NamedTuple):
@@ -65,7 +81,7 @@ class _Place(NamedTuple):
     start: tuple[int, ...]
 
 
-def joined_in_place(line: Line, builder: Any, axes: Mapping[str, int]) -> Line:
+def joined_in_place(line: Line, builder: Any, joinings: Mapping[str, Joining]) -> Line:
     """Drop the concatenations of a line whose arguments can be parts of their result.
 
     Parameters
@@ -74,7 +90,7 @@ def joined_in_place(line: Line, builder: Any, axes: Mapping[str, int]) -> Line:
         Calls as they are.
     builder
         A block builder of the module; kernels that write or read parts are added to it.
-    axes
+    joinings
         What :func:`concatenations` returns.
     """
     mod = builder.get()
@@ -82,15 +98,18 @@ def joined_in_place(line: Line, builder: Any, axes: Mapping[str, int]) -> Line:
     places: dict[Base, _Place] = {}
     dropped: set[int] = set()
     for number, call in reversed(list(enumerate(line.calls))):
-        if call.name not in axes:
+        if call.name not in joinings:
             continue
-        axis, (*parts, whole) = axes[call.name], call.tensors
+        (axis, shape), (*parts, whole) = joinings[call.name], call.tensors
         bases = {part.base for part in parts}
         taken = bases & (returned | places.keys())
         if taken or len(bases) < len(parts) or not all(_is_free(p, line, mod) for p in parts):
             continue
+        if whole.base in places and whole.shape != shape:
+            continue
         dropped.add(number)
-        whole, start = places.get(whole.base, _Place(whole, (0,) * len(whole.shape)))
+        joined = replace(whole, shape=shape)
+        whole, start = places.get(whole.base, _Place(joined, (0,) * len(shape)))
         for part in parts:
             places[part.base] = _Place(whole, start)
             start = (*start[:axis], start[axis] + part.shape[axis], *start[axis + 1 :])

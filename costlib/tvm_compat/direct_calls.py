@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from costlib.tvm_compat import relax, tirx, tvm
-from costlib.tvm_compat.concatenations import IN_PLACE, joined_in_place
+from costlib.tvm_compat.concatenations import IN_PLACE, Joining, joined_in_place
 from costlib.tvm_compat.straight_line import (
     ALIGNMENT,
     Base,
@@ -91,7 +91,7 @@ class Direct(NamedTuple):
 def with_direct_calls(
     mod: Any,
     target: Any,
-    axes: Mapping[str, int] = MappingProxyType({}),
+    joinings: Mapping[str, Joining] = MappingProxyType({}),
     on_direct: Callable[[Direct], None] = lambda direct: None,
 ) -> Any:
     """Give a module a ``main`` that calls its kernels directly.
@@ -105,7 +105,7 @@ def with_direct_calls(
         After ``CallTIRRewrite``, before memory is planned.
     target
         What it is compiled for.
-    axes
+    joinings
         What :func:`costlib.tvm_compat.concatenations.concatenations` returns.
     on_direct
         Told what is called with what.
@@ -115,7 +115,7 @@ def with_direct_calls(
     for name in sorted(str(variable.name_hint) for variable in mod.get_global_vars()):
         if name.startswith(MAIN) and isinstance(mod[name], relax.Function):
             with suppress(NotStraightError):
-                lines[name] = joined_in_place(line_of(mod, name), builder, axes)
+                lines[name] = joined_in_place(line_of(mod, name), builder, joinings)
     mod = builder.get()
     packs = pack_constants(list(lines.values()))
     for (name, line), pack in zip(lines.items(), packs, strict=True):

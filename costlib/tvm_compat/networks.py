@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from costlib.tvm_compat import relax, tvm
-from costlib.tvm_compat.concatenations import concatenations
+from costlib.tvm_compat.concatenations import Joining, concatenations
 from costlib.tvm_compat.cuda import check_compiles, find_compiler, has_compiler, why_no_runtime
 from costlib.tvm_compat.direct_calls import Direct, with_direct_calls
 from costlib.tvm_compat.straight_line import tensor_bytes
@@ -46,7 +46,7 @@ def compile_network(
     if is_cuda and why_no_runtime() is None:
         find_compiler()
     with target, tvm.transform.PassContext(opt_level=3):
-        axes = concatenations(prepared)
+        joinings = concatenations(prepared)
         if database is not None:
             with database:
                 prepared = relax.transform.MetaScheduleApplyDatabase()(prepared)
@@ -57,7 +57,7 @@ def compile_network(
             ]
             prepared = tvm.transform.Sequential(layout)(prepared)
         if target.kind.name == "llvm":
-            pipeline = _with_direct_calls(target, axes, on_direct)
+            pipeline = _with_direct_calls(target, joinings, on_direct)
         else:
             prepared, pipeline = scheduled_by_default(prepared, target), "default"
         compiled = tvm.compile(prepared, target=target, relax_pipeline=pipeline)
@@ -80,12 +80,12 @@ def scheduled_by_default(mod: Any, target: Any) -> Any:
 
 
 def _with_direct_calls(
-    target: Any, axes: Mapping[str, int], on_direct: Callable[[Direct], None]
+    target: Any, joinings: Mapping[str, Joining], on_direct: Callable[[Direct], None]
 ) -> Any:
     """Return TVM's pipeline for CPUs, but that the network calls its kernels directly."""
 
     def direct(mod: Any, _context: Any) -> Any:
-        return with_direct_calls(mod, target, axes, on_direct)
+        return with_direct_calls(mod, target, joinings, on_direct)
 
     transform = relax.transform
     return tvm.transform.Sequential(

@@ -12,7 +12,7 @@ from torch import nn
 from costlib.hardware import Hardware
 from costlib.tuning.library import NetworkLibrary
 from costlib.tvm_compat import relax, te, topi, tvm
-from costlib.tvm_compat.concatenations import concatenations
+from costlib.tvm_compat.concatenations import Joining, concatenations
 from costlib.tvm_compat.direct_calls import prepared_name
 from costlib.workloads import Network, load_network, prepare_network
 from costlib.workloads.interface import calls_of
@@ -48,6 +48,21 @@ def nested(x: torch.Tensor, a: Step, b: Step, c: Step) -> torch.Tensor:
 
 def batch(x: torch.Tensor, a: Step, b: Step, _: Step) -> torch.Tensor:
     return torch.cat([b(x).relu(), b(x + 1).relu()], 0)
+
+
+def stacked(x: torch.Tensor, a: Step, b: Step, _: Step) -> torch.Tensor:
+    return torch.stack([b(x).relu(), b(x + 1).relu()], 1)
+
+
+def grown(x: torch.Tensor, a: Step, b: Step, _: Step) -> object:
+    """As decoders return their caches, of which they have read each layer's."""
+    one, other = b(x).relu(), b(x + 1).relu()
+    return one.sum(1), torch.stack([one, other])
+
+
+def stacked_and_joined(x: torch.Tensor, a: Step, b: Step, _: Step) -> torch.Tensor:
+    """The stack lies in another shape than what it is made of."""
+    return torch.cat([torch.stack([a(x), a(x + 1)], 2), b(x)[:, :4, None]], 2)
 
 
 def read_twice(x: torch.Tensor, a: Step, b: Step, c: Step) -> torch.Tensor:
@@ -96,13 +111,13 @@ def check(network: Network, library: NetworkLibrary) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("function", [fire, nested, batch, read_twice])
+@pytest.mark.parametrize("function", [fire, nested, batch, read_twice, stacked, grown])
 def test_written_in_place(function: Callable[..., object], hardware: Hardware) -> None:
     network = network_of(function)
     prepared = prepare_network(network, hardware)
     library = NetworkLibrary.build(prepared, hardware)
     joined = concatenations(prepared)
-    assert set(joined.values()) == {0 if function is batch else 1}
+    assert {joining.axis for joining in joined.values()} == {int(function not in (batch, grown))}
     assert not joined.keys() & kernels(library)
     check(network, library)
     told = calls_of(relax.VirtualMachine(library.module, tvm.cpu()))
@@ -118,6 +133,11 @@ def test_copied(function: Callable[..., object], hardware: Hardware) -> None:
     library = NetworkLibrary.build(prepared, hardware)
     assert len(concatenations(prepared).keys() & kernels(library)) == 1
     check(network, library)
+
+
+def test_what_lies_in_another_shape(hardware: Hardware) -> None:
+    network = network_of(stacked_and_joined)
+    check(network, NetworkLibrary.build(prepare_network(network, hardware), hardware))
 
 
 @pytest.mark.parametrize("layout", ["nhwc", "nchw4c"])
@@ -137,20 +157,23 @@ def test_what_was_joined_before_lies_in_what_is_joined_now(hardware: Hardware) -
 
 
 @pytest.mark.parametrize(
-    ("computed", "axis"),
+    ("computed", "joining"),
     [
-        (lambda a, b: topi.concatenate([a, b], 1), 1),
+        (lambda a, b: topi.concatenate([a, b], 1), (1, (2, 6))),
+        (lambda a, b: topi.reshape(topi.concatenate([a, b], 0), (2, 2, 3)), (0, (4, 3))),
+        (lambda a, b: topi.reshape(topi.concatenate([b, a], 0), (2, 2, 3)), None),
+        (lambda a, b: topi.transpose(topi.concatenate([a, b], 0)), None),
         (lambda a, b: topi.concatenate([b, a], 1), None),
         (lambda a, b: topi.concatenate([a, topi.nn.relu(b)], 1), None),
         (topi.add, None),
     ],
 )
 def test_only_concatenations_are_known_as_such(
-    computed: Callable[..., object], axis: int | None
+    computed: Callable[..., object], joining: Joining | None
 ) -> None:
     a, b = (te.placeholder((2, 3), "float32", name) for name in "ab")
     kernel = te.create_prim_func([a, b, computed(a, b)], index_dtype_override="int64")
-    assert concatenations(tvm.IRModule({"f": kernel})).get("f") == axis
+    assert concatenations(tvm.IRModule({"f": kernel})).get("f") == joining
 
 
 @pytest.mark.parametrize("name", ["conv2d", "fused_conv2d_add", "in_place"])
