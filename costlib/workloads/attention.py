@@ -7,29 +7,32 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from costlib.hardware import Hardware
 from costlib.processor import has_instructions
 from costlib.tvm_compat import relax, tirx, tvm
 from costlib.workloads.attention_blocks import (
-    HIDDEN,
     Attention,
     Load,
     Machine,
     Step,
-    keys_ahead,
 )
 from costlib.workloads.attention_kernel import NAME, attention_kernel
+from costlib.workloads.attention_masks import adds_nothing, steps_ahead
 from costlib.workloads.folding import count_uses, is_call, static_type
 from costlib.workloads.safe_softmax import is_safe_softmax
 from costlib.workloads.transposition import transposition
-from costlib.workloads.views import ThroughViews
+from costlib.workloads.views import ThroughViews, View
 
 _DTYPE = "float32"
 
-_FEWEST = 16
-"""Queries, and keys, for which it is worth while."""
+_FEWEST_KEYS = 16
+"""For which it is worth while."""
+
+_FEW_QUERIES = 16
+"""Fewer than these do not pay for transposing the keys."""
+
+_FEWEST_VECTORS = 2
+"""Of a key that is multiplied as it lies in memory."""
 
 _COMPUTE: Mapping[tuple[str, int], Callable[..., Any]] = {
     ("relax.add", 0): operator.add,
@@ -169,12 +172,16 @@ class _Rewriter(ThroughViews):
         steps = [
             (_COMPUTE[step.op.name, place], self._others(step, place))
             for step, place in found.steps
-            if not _adds_nothing(step, place)
+            if not adds_nothing(step, place)
         ]
         others = [operand for _, operands in steps for operand in operands]
-        if min(rows, columns) < _FEWEST or not all(_fits(one, scores) for one in others):
+        if columns < _FEWEST_KEYS or not all(_fits(one, scores) for one in others):
             return None
-        keys = self._columns(keys, shapes[1])
+        key = self._rows(keys, shapes[1])
+        are_few = rows < _FEW_QUERIES
+        if are_few and (key is None or depth < _FEWEST_VECTORS * self.machine.lanes):
+            return None
+        keys = key.source if are_few and key is not None else self._columns(keys, shapes[1], key)
         order = self.order(call) or list(range(len(scores)))
         shape = [shapes[-1][axis] for axis in order]
         arguments, buffers = list[Any](), list[Any]()
@@ -191,6 +198,7 @@ class _Rewriter(ThroughViews):
         ]
         buffers.append(tirx.decl_buffer(shape, _DTYPE, layout=None))
         query_place, value_place = query.place(), value.place()
+        key_place = _of_columns(key) if are_few and key is not None else list
         what = Attention(
             batch=tuple(batch),
             queries=rows,
@@ -198,11 +206,12 @@ class _Rewriter(ThroughViews):
             depth=depth,
             width=width,
             query=lambda at: tirx.BufferLoad(q, query_place(at)),
-            key=lambda at: tirx.BufferLoad(k, at),
+            key=lambda at: tirx.BufferLoad(k, key_place(at)),
             value=lambda at: tirx.BufferLoad(v, value_place(at)),
+            keys_are_rows=are_few,
             steps=tuple(loads),
             is_safe=found.is_safe,
-            ahead=_ahead(found, rows, columns),
+            ahead=steps_ahead(found.steps, rows, columns),
             place=lambda at: [at[axis] for axis in order],
         )
         kernel = attention_kernel(what, self.machine, buffers)
@@ -213,14 +222,18 @@ class _Rewriter(ThroughViews):
         """Return the arguments of a step beside the scores."""
         return [self.visit_expr(one) for i, one in enumerate(step.args) if i != place]
 
-    def _columns(self, keys: Any, shape: tuple[int, ...]) -> Any:
+    def _rows(self, keys: Any, shape: Sequence[int]) -> View | None:
+        """Return keys, each a row, where they are; ``None`` if they are none there."""
+        *outer, last, second = range(len(shape))
+        swapped = self.builder_.emit(relax.op.permute_dims(keys, [*outer, second, last]))
+        rows = self.view(swapped)
+        return None if rows is None or rows.source.same_as(swapped) else rows
+
+    def _columns(self, keys: Any, shape: Sequence[int], rows: View | None) -> Any:
         """Return keys as they are multiplied with: each a column, and as many as fill vectors."""
         *batch, depth, columns = shape
         lanes = self.machine.lanes
         missing = -columns % lanes
-        axes = list(range(len(shape)))
-        swapped = relax.op.permute_dims(keys, [*axes[:-2], axes[-1], axes[-2]])
-        rows = self.view(self.builder_.emit(swapped))
         if rows is None or depth % lanes:
             pairs = [0] * (2 * len(shape) - 1) + [missing]
             return self.builder_.emit(relax.op.nn.pad(keys, pairs)) if missing else keys
@@ -233,6 +246,12 @@ class _Rewriter(ThroughViews):
         return self.builder_.emit(call)
 
 
+def _of_columns(rows: View) -> Callable[[Sequence[Any]], list[Any]]:
+    """Return what turns the indices of a column into those of the source of rows."""
+    place = rows.place()
+    return lambda at: place([*at[:-2], at[-1], at[-2]])
+
+
 def _fits(operand: Any, scores: Sequence[int]) -> bool:
     """Whether an operand is a number or a condition, or is spread over the scores."""
     shape, dtype = static_type(operand)
@@ -240,48 +259,6 @@ def _fits(operand: Any, scores: Sequence[int]) -> bool:
         return False
     pairs = zip(reversed(shape), reversed(scores), strict=False)
     return all(extent in (1, whole) for extent, whole in pairs)
-
-
-def _adds_nothing(step: Any, place: int) -> bool:
-    """Whether a step adds zeros: masks of exported networks often hide nothing."""
-    other = step.args[1 - place] if is_call(step, "relax.add") else None
-    return isinstance(other, tvm.ir.GenericConst) and not np.any(other.value.numpy())
-
-
-def _ahead(found: _Found, rows: int, columns: int) -> int | None:
-    """Return how many keys beyond its own number a query sees, if the last step is such a mask.
-
-    What is done before must hide nothing: a query that sees no key is given the softmax of all.
-    """
-    if not found.steps:
-        return None
-    *before, (last, place) = found.steps
-    mask = _mask(last, place)
-    if mask is None or mask.shape[-2:] != (rows, columns) or not all(map(_hides_nothing, before)):
-        return None
-    return keys_ahead(mask)
-
-
-def _mask(step: Any, place: int) -> np.ndarray | None:
-    """Return what a step adds to scores, or chooses instead of them, if that is constant."""
-    values = _constants(step, place)
-    if values is not None and is_call(step, "relax.where"):
-        condition, instead = values
-        return np.where(condition == (place == 1), 0.0, instead)
-    return values[0] if values is not None and is_call(step, "relax.add") else None
-
-
-def _hides_nothing(taken: tuple[Any, int]) -> bool:
-    values = _constants(*taken)
-    return values is not None and all(np.all(np.abs(value) < -HIDDEN) for value in values)
-
-
-def _constants(step: Any, place: int) -> list[np.ndarray] | None:
-    """Return the arguments of a step beside the scores; ``None`` if they are not all constant."""
-    others = [argument for i, argument in enumerate(step.args) if i != place]
-    if not all(isinstance(other, tvm.ir.GenericConst) for other in others):
-        return None
-    return [other.value.numpy() for other in others]
 
 
 def _load(operand: Any, taken: Callable[[Any], Any]) -> Load:

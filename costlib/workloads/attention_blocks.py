@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
 TILE_ROWS = 6
 """Of a tile: each vector that is loaded is multiplied with so many numbers."""
 
@@ -23,9 +21,6 @@ _MOST_ROWS_AHEAD = 24
 
 _CACHE_SHARE = 4
 """Scores of a block take at most this part of what cache a core has for itself."""
-
-HIDDEN = -1e30
-"""What this, or less, is added to has no share in a softmax beside other scores."""
 
 Load = Callable[[Sequence[Any]], Any]
 """Returns the number that indices stand for."""
@@ -54,6 +49,9 @@ class Attention:
         Load a number: of indices of the batch and then of a query and its depth, of a depth and a
         key, or of a key and its width. Neighbours along the last index are neighbours in memory;
         there are as many keys as make whole vectors.
+    keys_are_rows
+        Whether neighbours along the depth of a key are neighbours in memory instead, and there are
+        no more keys than there are.
     steps
         What is done to the scores before the softmax; operands are given indices of the batch, a
         query and a key.
@@ -74,6 +72,7 @@ class Attention:
     query: Load
     key: Load
     value: Load
+    keys_are_rows: bool
     steps: tuple[Step, ...]
     is_safe: bool
     ahead: int | None
@@ -118,22 +117,3 @@ def rows_of_block(what: Attention, machine: Machine) -> int:
 
     fitting = [n for n in range(1, most + 1) if n % TILE_ROWS == 0 or n % TILE_ROWS >= _FEWEST_ROWS]
     return min(fitting or [most], key=lambda rows: (rows_of_a_core(rows), -rows))
-
-
-def keys_ahead(mask: np.ndarray) -> int | None:
-    """Return how many keys beyond its own number a query sees; ``None`` if that may be all.
-
-    A query that a mask hides all keys from sees all: its softmax is that of all, or no number.
-
-    Parameters
-    ----------
-    mask
-        What is added to the scores: float32 `... x queries x keys`.
-    """
-    queries, keys = mask.shape[-2:]
-    seen = np.any(~(mask.reshape(-1, queries, keys) <= HIDDEN), axis=0)  # NaN hides nothing.
-    if not np.all(np.any(seen, axis=1)):
-        return None
-    last = keys - 1 - seen[:, ::-1].argmax(axis=1)
-    ahead = int((last - np.arange(queries)).max())
-    return ahead if ahead + 1 < keys else None

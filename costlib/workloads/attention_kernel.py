@@ -3,7 +3,8 @@
 Scores of a few queries with all keys are computed, made a softmax of, and multiplied with the
 values, before those of the next queries are: as in FlashAttention (Dao et al., arXiv:2205.14135),
 but with whole rows, for which a CPU's caches have room. Products are computed in registers, a tile
-at a time. The kernel is written with its schedule; there is nothing in it to tune.
+at a time; few queries are multiplied with one key after the other, as it lies in memory. The kernel
+is written with its schedule; there is nothing in it to tune.
 """
 
 from __future__ import annotations
@@ -18,7 +19,13 @@ import numpy as np
 from costlib.tvm_compat import tirx
 from costlib.workloads.attention_blocks import TILE_ROWS, Attention, Machine, rows_of_block
 from costlib.workloads.safe_softmax import TINY
-from costlib.workloads.written_kernels import indices_of, written_kernel
+from costlib.workloads.written_kernels import (
+    indices_of,
+    loop_of,
+    number_of,
+    scratch_of,
+    written_kernel,
+)
 
 NAME = "attention"
 
@@ -70,11 +77,12 @@ class _Writer:
         self._vectors = -(-what.keys // machine.lanes)
         self._rows = rows_of_block(what, machine)
         self.blocks = -(-what.queries // self._rows)
-        self._scores = _buffer("scores", [self._rows, self._vectors * machine.lanes])
-        self._sums = _buffer("sums", [self._rows])
-        self._largest = _buffer("largest", [1])
-        self._tile = _buffer("tile", [TILE_ROWS, machine.vectors * machine.lanes], scope="local")
-        self.buffers = [self._scores, self._sums, self._largest, self._tile]
+        self._scores = scratch_of("scores", [self._rows, self._vectors * machine.lanes])
+        self._sums = scratch_of("sums", [self._rows])
+        self._largest = scratch_of("largest", [1])
+        self._dot = scratch_of("dot", [1])
+        self._tile = scratch_of("tile", [TILE_ROWS, machine.vectors * machine.lanes], scope="local")
+        self.buffers = [self._scores, self._sums, self._largest, self._dot, self._tile]
 
     def statements(self, block: Any) -> Iterator[Any]:
         """Return what is done for a block, given its number among all."""
@@ -85,13 +93,16 @@ class _Writer:
 
         full, seen = self._what.keys // self._lanes, self._seen(first)
         filled = tirx.indexdiv(seen + (self._lanes - 1), self._lanes)
-        scored = partial(self._scored, batch=batch, first=first)
-        yield from self._tiles(0, full, scored, filled)
-        yield from self._tiles(full, self._vectors, partial(scored, is_last=True), filled)
-        yield _loop(self._rows, partial(self._exponentials, filled=filled))
+        if self._what.keys_are_rows:
+            yield self._dotted(batch, first)
+        else:
+            scored = partial(self._scored, batch=batch, first=first)
+            yield from self._tiles(0, full, scored, filled)
+            yield from self._tiles(full, self._vectors, partial(scored, is_last=True), filled)
+        yield loop_of(self._rows, partial(self._exponentials, filled=filled))
         width, rest = divmod(self._what.width, self._lanes)
         result = partial(self._result, batch=batch, first=first, seen=seen)
-        yield from self._tiles(0, width, result, _number(width))
+        yield from self._tiles(0, width, result, number_of(width))
         if rest:
             last = _Tile(0, width * self._lanes, 0, 1, rest)
             for rows in _cut(0, self._rows, TILE_ROWS):
@@ -110,7 +121,7 @@ class _Writer:
 
     def _seen(self, first: Any) -> Any:
         """Return how many keys a block of queries sees at most."""
-        ahead, keys = self._what.ahead, _number(self._what.keys)
+        ahead, keys = self._what.ahead, number_of(self._what.keys)
         return keys if ahead is None else tirx.min(first + (self._rows + ahead), keys)
 
     def _tiles(
@@ -119,7 +130,7 @@ class _Writer:
         """Do something for all rows of these vectors, a tile at a time, as far as there are any."""
         for columns in _cut(start, end, self._machine.vectors):
             within = tirx.indexdiv(most + (columns.size - 1 - columns.start), columns.size)
-            pieces = tirx.max(tirx.min(within, _number(columns.pieces)), _number(0))
+            pieces = tirx.max(tirx.min(within, number_of(columns.pieces)), number_of(0))
             for rows in _cut(0, self._rows, TILE_ROWS):
                 yield self._loops(columns, pieces, rows, body)
 
@@ -130,7 +141,7 @@ class _Writer:
             column = (j * columns.size + columns.start) * self._lanes
             return self._rows_of(_Tile(0, column, 0, columns.size, self._lanes), rows, body)
 
-        return _loop(pieces, tiles)
+        return loop_of(pieces, tiles)
 
     def _rows_of(self, tile: _Tile, rows: _Part, body: Callable[[_Tile], Any]) -> Any:
         """Do something for all rows of a part, in the columns of a tile."""
@@ -138,7 +149,7 @@ class _Writer:
         def moved(i: Any) -> _Tile:
             return tile._replace(row=i * rows.size + rows.start, rows=rows.size)
 
-        return _loop(rows.pieces, lambda i: body(moved(i)))
+        return loop_of(rows.pieces, lambda i: body(moved(i)))
 
     def _scored(
         self, tile: _Tile, batch: Sequence[Any], first: Any, *, is_last: bool = False
@@ -148,9 +159,7 @@ class _Writer:
 
         def stored(i: Any, j: Any) -> Any:
             at = [*batch, first + tile.row + i, tile.column + j]
-            score = self._tile[i, j]
-            for compute, operands in what.steps:
-                score = compute(score, *(operand(at) for operand in operands))
+            score = self._stepped(self._tile[i, j], at)
             if is_last:
                 nothing = tirx.const(-math.inf, "float32")
                 score = tirx.if_then_else(at[-1] < what.keys, score, nothing)
@@ -169,6 +178,41 @@ class _Writer:
             ]
         )
 
+    def _dotted(self, batch: Sequence[Any], first: Any) -> Any:
+        """Multiply queries with one key after the other, and do what is done to the product."""
+        what, dot = self._what, self._dot
+
+        def score(i: Any, j: Any) -> Any:
+            def added(k: Any) -> Any:
+                product = what.query([*batch, first + i, k]) * what.key([*batch, k, j])
+                return tirx.BufferStore(dot, dot[0] + product, [0])
+
+            stepped = self._stepped(dot[0], [*batch, first + i, j])
+            return tirx.SeqStmt(
+                [
+                    tirx.BufferStore(dot, tirx.const(0.0, "float32"), [0]),
+                    loop_of(what.depth, added),
+                    tirx.BufferStore(self._scores, stepped, [i, j]),
+                ]
+            )
+
+        def nothing(i: Any, j: Any) -> Any:
+            least = tirx.const(-math.inf, "float32")
+            return tirx.BufferStore(self._scores, least, [i, what.keys + j])
+
+        def row(i: Any) -> Any:
+            beyond = self._vectors * self._lanes - what.keys
+            known = loop_of(what.keys, lambda j: score(i, j))
+            return tirx.SeqStmt([known, loop_of(beyond, lambda j: nothing(i, j))])
+
+        return loop_of(self._rows, row)
+
+    def _stepped(self, score: Any, at: Sequence[Any]) -> Any:
+        """Do what is done to a score before the softmax."""
+        for compute, operands in self._what.steps:
+            score = compute(score, *(operand(at) for operand in operands))
+        return score
+
     def _exponentials(self, row: Any, filled: Any) -> Any:
         """Raise e to the scores of a row, less the largest, and add them up.
 
@@ -177,7 +221,7 @@ class _Writer:
         scores, largest, sums = self._scores, self._largest[0], self._sums[row]
         columns = self._vectors * self._lanes
         least = float(np.finfo("float32").min) if self._what.is_safe else -math.inf
-        beyond = _number(self._vectors) - filled
+        beyond = number_of(self._vectors) - filled
 
         def vectors(count: Any, first: Any, value: Callable[[Any], Any]) -> Any:
             def store(j: Any, x: Any) -> Any:
@@ -185,7 +229,7 @@ class _Writer:
                 return tirx.BufferStore(scores, value(place), place)
 
             vectorized = tirx.ForKind.VECTORIZED
-            return _loop(count, lambda j: _loop(self._lanes, lambda x: store(j, x), vectorized))
+            return loop_of(count, lambda j: loop_of(self._lanes, lambda x: store(j, x), vectorized))
 
         def maximum(j: Any) -> Any:
             return tirx.BufferStore(self._largest, tirx.max(largest, scores[row, j]), [0])
@@ -200,11 +244,11 @@ class _Writer:
             [
                 tirx.BufferStore(self._largest, tirx.const(least, "float32"), [0]),
                 vectors(beyond, filled, constant(-math.inf)),
-                _loop(columns, maximum),
+                loop_of(columns, maximum),
                 vectors(filled, 0, lambda place: tirx.exp(scores[tuple(place)] - largest)),
                 vectors(beyond, filled, constant(0.0)),
                 tirx.BufferStore(self._sums, tirx.const(0.0, "float32"), [row]),
-                _loop(columns, added),
+                loop_of(columns, added),
             ]
         )
 
@@ -245,7 +289,7 @@ class _Writer:
             return tirx.BufferStore(self._tile, value, [i, j])
 
         yield self._each(tile, zero)
-        yield _loop(depth, lambda k: self._each(tile, lambda i, j: added(i, j, k)))
+        yield loop_of(depth, lambda k: self._each(tile, lambda i, j: added(i, j, k)))
 
     def _each(
         self,
@@ -257,28 +301,8 @@ class _Writer:
         unrolled = tirx.ForKind.UNROLLED
 
         def vector(i: Any, j: Any) -> Any:
-            return _loop(tile.lanes, lambda x: body(i, j * tile.lanes + x), kind)
+            return loop_of(tile.lanes, lambda x: body(i, j * tile.lanes + x), kind)
 
-        return _loop(
-            tile.rows, lambda i: _loop(tile.vectors, lambda j: vector(i, j), unrolled), unrolled
+        return loop_of(
+            tile.rows, lambda i: loop_of(tile.vectors, lambda j: vector(i, j), unrolled), unrolled
         )
-
-
-def _loop(extent: Any, body: Callable[[Any], Any], kind: Any = tirx.ForKind.SERIAL) -> Any:
-    """Return a loop, or what it does once or never, if its extent is known and is that."""
-    extent = _number(extent) if isinstance(extent, int) else extent
-    if isinstance(extent, tirx.IntImm) and extent.value == 0:
-        return tirx.Evaluate(0)
-    if isinstance(extent, tirx.IntImm) and extent.value == 1:
-        return body(_number(0))
-    variable = tirx.Var("i", "int64")
-    return tirx.For(variable, _number(0), extent, kind, body(variable))
-
-
-def _number(value: int) -> Any:
-    return tirx.const(value, "int64")
-
-
-def _buffer(name: str, shape: Sequence[int], scope: str = "global") -> Any:
-    extents = [_number(extent) for extent in shape]
-    return tirx.decl_buffer(extents, "float32", name, scope=scope, layout=None)

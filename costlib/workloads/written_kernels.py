@@ -75,3 +75,25 @@ def whole(buffer: Any) -> Any:
     return tirx.BufferRegion(
         buffer, [tvm.ir.Range.from_min_extent(zero, n) for n in buffer.ty.shape]
     )
+
+
+def loop_of(extent: Any, body: Callable[[Any], Any], kind: Any = tirx.ForKind.SERIAL) -> Any:
+    """Return a loop, or what it does once or never, if its extent is known and is that."""
+    extent = number_of(extent) if isinstance(extent, int) else extent
+    if isinstance(extent, tirx.IntImm) and extent.value == 0:
+        return tirx.Evaluate(0)
+    if isinstance(extent, tirx.IntImm) and extent.value == 1:
+        return body(number_of(0))
+    variable = tirx.Var("i", "int64")
+    return tirx.For(variable, number_of(0), extent, kind, body(variable))
+
+
+def number_of(value: int) -> Any:
+    """Return an integer as indices have it."""
+    return tirx.const(value, "int64")
+
+
+def scratch_of(name: str, shape: Sequence[int], scope: str = "global") -> Any:
+    """Return a float32 buffer for what a kernel keeps between its steps."""
+    extents = [number_of(extent) for extent in shape]
+    return tirx.decl_buffer(extents, "float32", name, scope=scope, layout=None)

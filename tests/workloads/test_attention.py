@@ -140,6 +140,30 @@ def test_heads_that_are_no_whole_vectors(width: int, lanes: int) -> None:
     check_fused(heads(40, width=width), lanes)
 
 
+def few(rows: int, keys: int, depth: int = 64) -> Network:
+    """A decoder's step: some tokens, and keys and values of those before them."""
+
+    def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        heads = q.reshape(2, rows, 3, depth).transpose(1, 2)
+        weights = (heads @ k[..., :depth].transpose(-1, -2) / 5).softmax(-1)
+        return (weights @ v).transpose(1, 2).reshape(2, rows, -1)
+
+    return plain(attention, (2, rows, 3 * depth), (2, 3, keys, 2 * depth), (2, 3, keys, 40))
+
+
+@pytest.mark.parametrize("lanes", [8, 16])
+@pytest.mark.parametrize(("rows", "keys"), [(1, 16), (1, 129), (5, 33), (15, 64)])
+def test_few_queries_read_keys_where_they_are(rows: int, keys: int, lanes: int) -> None:
+    task = check_fused(few(rows, keys), lanes)
+    assert task.arguments[1] == ("float32", (2, 3, keys, 128)), "they are not transposed"
+
+
+def test_few_queries_of_few_numbers_stay_products() -> None:
+    network = few(1, 64, depth=24)
+    assert not found(network, on(16))
+    assert check(network, hardware=on(16)).status == "right"
+
+
 def test_keys_that_heads_share() -> None:
     def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         k, v = (x[:, :, None].expand(1, 2, 3, 18, 16).reshape(1, 6, 18, 16) for x in (k, v))
