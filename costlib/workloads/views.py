@@ -29,34 +29,33 @@ def products_through_views(mod: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class View:
-    """A tensor as a look at another one.
+class _Look:
+    """A look at a tensor of some extents.
 
     Attributes
     ----------
-    source
-        The tensor that is looked at, of ``extents``.
     extents
-        Its shape.
-    look
-        An array of bytes, never read: its shape, strides and place are those of the view.
+        The shape of what is looked at.
+    array
+        Bytes, never read: their shape, strides and place are those of the look.
     start
-        Where the look begins in the source, in elements.
+        Where it begins, in elements.
     """
 
-    source: Any
     extents: tuple[int, ...]
-    look: np.ndarray
+    array: np.ndarray
     start: int
 
-    def reads(self, indices: Sequence[Any], extents: Sequence[int]) -> list[Any]:
-        """Return the indices into the source of an element of the view."""
-        analyzer = tvm.sym.Analyzer()
-        for index, extent in zip(indices, extents, strict=True):
-            if isinstance(index, tirx.Var):
-                analyzer.bind(index, tvm.ir.Range(0, extent))
+    @classmethod
+    def at(cls, extents: tuple[int, ...], whole: np.ndarray, array: np.ndarray) -> _Look:
+        """Return the look that an array is at a whole one, which it shares the memory of."""
+        first, start = (x.__array_interface__["data"][0] for x in (whole, array))
+        return cls(extents, array, start - first)
+
+    def reads(self, indices: Sequence[Any], analyzer: Any) -> list[Any]:
+        """Return the indices of what is looked at."""
         flat: Any = tirx.const(self.start, "int64")
-        for index, stride in zip(indices, self.look.strides, strict=True):
+        for index, stride in zip(indices, self.array.strides, strict=True):
             flat = flat + tirx.Cast("int64", index) * tirx.const(stride, "int64")
         found, step = [], 1
         for extent in reversed(self.extents):
@@ -65,10 +64,54 @@ class View:
             step *= extent
         return found[::-1]
 
+    def keeps_rows(self) -> bool:
+        """Whether each of its rows is one of what is looked at, from end to end."""
+        row = self.extents[-1]
+        *outer, step = self.array.strides
+        return self.array.shape[-1] == row and step == 1 and not any(n % row for n in outer)
+
+
+@dataclass(frozen=True)
+class View:
+    """A tensor as a look at another one, or as looks at looks.
+
+    Attributes
+    ----------
+    source
+        The tensor that is looked at first.
+    looks
+        The first is one at the source. The next is one at what that shows, as if it were copied:
+        what is spread over heads and reshaped has no strides of its own.
+    """
+
+    source: Any
+    looks: tuple[_Look, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its extents."""
+        return self.looks[-1].array.shape
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """Those of the source."""
+        return self.looks[0].extents
+
+    def reads(self, indices: Sequence[Any], extents: Sequence[int]) -> list[Any]:
+        """Return the indices into the source of an element of the view."""
+        analyzer = tvm.sym.Analyzer()
+        for index, extent in zip(indices, extents, strict=True):
+            if isinstance(index, tirx.Var):
+                analyzer.bind(index, tvm.ir.Range(0, extent))
+        found = list(indices)
+        for look in reversed(self.looks):
+            found = look.reads(found, analyzer)
+        return found
+
     def place(self) -> Callable[[Sequence[Any]], list[Any]]:
         """Return what turns indices of the view, whatever they are, into those of the source."""
-        variables = [tirx.Var("i", "int64") for _ in self.look.shape]
-        indices = self.reads(variables, self.look.shape)
+        variables = [tirx.Var("i", "int64") for _ in self.shape]
+        indices = self.reads(variables, self.shape)
 
         def places(at: Sequence[Any]) -> list[Any]:
             values = dict(zip(variables, at, strict=True))
@@ -133,17 +176,23 @@ class ThroughViews(relax.PyExprMutator):  # type: ignore[misc]
         if extents is None or not isinstance(source, relax.Var):
             return None
         whole = np.empty(extents, "int8")
-        look = whole
+        look, found = whole, list[_Look]()
         for call in calls:
             looks = self._looks(call)
             assert looks is not None
-            look = looks(look)
-            if not np.may_share_memory(look, whole):
-                return None  # NumPy had to copy: it is no look at the source.
-        if look.ndim == 0 or (look.strides[-1] != 1 and look.shape[-1] > 1):
+            shown = looks(look)
+            if not np.may_share_memory(shown, whole):  # NumPy had to copy.
+                found.append(_Look.at(extents, whole, look))
+                whole, extents = shown, look.shape
+            look = shown
+        found.append(_Look.at(extents, whole, look))
+        first, *others = found
+        is_apart = first.array.ndim == 0 or (
+            first.array.strides[-1] != 1 and first.array.shape[-1] > 1
+        )
+        if is_apart or not all(other.keeps_rows() for other in others):
             return None
-        start = look.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-        return View(source, extents, look, start)
+        return View(source, tuple(found))
 
     def _call(self, expr: Any) -> Any:
         if not isinstance(expr, relax.Var):
@@ -182,8 +231,8 @@ class _Rewriter(ThroughViews):
             or left is None
             or right is None
             or len(shape) < 3
-            or not left.look.ndim == right.look.ndim == len(shape)
-            or left.look.shape[:-2] != right.look.shape[:-2]
+            or not len(left.shape) == len(right.shape) == len(shape)
+            or left.shape[:-2] != right.shape[:-2]
             or static_type(product.args[0])[1] != dtype
             or static_type(product.args[1])[1] != dtype
         ):
@@ -215,7 +264,7 @@ def _product(
     left: View, right: View, shape: Sequence[int], order: Sequence[int]
 ) -> Callable[[Any, Any], Any]:
     """Return what computes a product, its axes in another order."""
-    depth = left.look.shape[-1]
+    depth = left.shape[-1]
 
     def compute(a: Any, b: Any) -> Any:
         k = te.reduce_axis((0, depth), name="k")

@@ -164,12 +164,17 @@ def test_few_queries_of_few_numbers_stay_products() -> None:
     assert check(network, hardware=on(16)).status == "right"
 
 
-def test_keys_that_heads_share() -> None:
+@pytest.mark.parametrize("rows", [1, 20])
+def test_keys_that_heads_share_are_not_spread(rows: int) -> None:
     def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        k, v = (x[:, :, None].expand(1, 2, 3, 18, 16).reshape(1, 6, 18, 16) for x in (k, v))
+        k, v = (x[:, :, None].expand(1, 2, 3, 18, 32).reshape(1, 6, 18, 32) for x in (k, v))
         return (q @ k.transpose(-1, -2) / 4).softmax(-1) @ v
 
-    check_fused(plain(attend, (1, 6, 20, 16), (1, 2, 18, 16), (1, 2, 18, 16)))
+    network = plain(attend, (1, 6, rows, 32), (1, 2, 18, 32), (1, 2, 18, 32))
+    _, keys, values, _ = check_fused(network).arguments
+    assert values == ("float32", (1, 2, 18, 32))
+    assert rows > 1 or keys == values
+    assert not any("broadcast" in task.title for task in extract_tasks(network, on(16)))
 
 
 def attend(x: torch.Tensor) -> torch.Tensor:

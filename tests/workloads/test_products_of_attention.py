@@ -111,6 +111,17 @@ def test_attention_takes_six_kernels(fused: bool, hardware: Hardware) -> None:
     assert "strided_slice" in moving
 
 
+@pytest.mark.parametrize("fused", [False, True])
+def test_values_that_heads_share_are_not_spread(
+    check: Check, fused: bool, hardware: Hardware
+) -> None:
+    network = loaded(Attention(6, 2, 8, bias=True, fused=fused), 2, 5, 48)
+    titles = [task.title for task in extract_tasks(network, hardware)]
+    (keys,) = (title for title in titles if "broadcast" in title)
+    assert "+ transpose ·" in keys, "keys are moved in any case"
+    check(network)
+
+
 class Flattened(nn.Module):
     """A layer as GPT-2 writes it: on a matrix, its shape restored before the activation."""
 
