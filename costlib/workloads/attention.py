@@ -10,12 +10,7 @@ from typing import Any
 from costlib.hardware import Hardware
 from costlib.processor import has_instructions
 from costlib.tvm_compat import relax, tirx, tvm
-from costlib.workloads.attention_blocks import (
-    Attention,
-    Load,
-    Machine,
-    Step,
-)
+from costlib.workloads.attention_blocks import Attention, Load, Machine, Step
 from costlib.workloads.attention_kernel import NAME, attention_kernel
 from costlib.workloads.attention_masks import adds_nothing, steps_ahead
 from costlib.workloads.folding import count_uses, is_call, static_type
@@ -177,11 +172,14 @@ class _Rewriter(ThroughViews):
         others = [operand for _, operands in steps for operand in operands]
         if columns < _FEWEST_KEYS or not all(_fits(one, scores) for one in others):
             return None
-        key = self._rows(keys, shapes[1])
-        are_few = rows < _FEW_QUERIES
-        if are_few and (key is None or depth < _FEWEST_VECTORS * self.machine.lanes):
+        key, are_few = self._rows(keys, shapes[1]), rows < _FEW_QUERIES
+        key_place: Callable[[Sequence[Any]], list[Any]] = list
+        if not are_few:
+            keys = self._columns(keys, shapes[1], key)
+        elif key is not None and depth >= _FEWEST_VECTORS * self.machine.lanes:
+            keys, key_place = key.source, _of_columns(key)
+        else:
             return None
-        keys = key.source if are_few and key is not None else self._columns(keys, shapes[1], key)
         order = self.order(call) or list(range(len(scores)))
         shape = [shapes[-1][axis] for axis in order]
         arguments, buffers = list[Any](), list[Any]()
@@ -198,7 +196,6 @@ class _Rewriter(ThroughViews):
         ]
         buffers.append(tirx.decl_buffer(shape, _DTYPE, layout=None))
         query_place, value_place = query.place(), value.place()
-        key_place = _of_columns(key) if are_few and key is not None else list
         what = Attention(
             batch=tuple(batch),
             queries=rows,

@@ -182,6 +182,8 @@ class ThroughViews(relax.PyExprMutator):  # type: ignore[misc]
             assert looks is not None
             shown = looks(look)
             if not np.may_share_memory(shown, whole):  # NumPy had to copy.
+                if not _is_spread(look):
+                    return None
                 found.append(_Look.at(extents, whole, look))
                 whole, extents = shown, look.shape
             look = shown
@@ -246,6 +248,11 @@ class _Rewriter(ThroughViews):
         return self.builder_.call_te(
             compute, left.source, right.source, primfunc_name_hint="matmul"
         )
+
+
+def _is_spread(look: np.ndarray) -> bool:
+    """Whether the same elements appear several times, as keys do that heads share."""
+    return any(n > 1 and stride == 0 for n, stride in zip(look.shape, look.strides, strict=True))
 
 
 _RESHAPES = ("relax.reshape", "relax.expand_dims", "relax.squeeze")
