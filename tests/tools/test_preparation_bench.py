@@ -28,11 +28,12 @@ class Everything(nn.Module):
         self.one, self.other = nn.Conv2d(16, 20, 1), nn.Conv2d(16, 20, 3, padding=1)
         self.last = nn.Conv2d(40, 20, 1)
 
-    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         joined = torch.cat([self.one(x).relu(), self.other(x).relu()], 1)
         rows = x.flatten(2)
         scores = rows @ rows.transpose(1, 2) + torch.full((16, 16), -torch.inf).triu(1)
-        return self.last(joined), scores.softmax(-1) @ rows
+        token = (rows[:, :1] @ rows.transpose(1, 2)).softmax(-1) @ rows
+        return self.last(joined), scores.softmax(-1) @ rows, token
 
 
 def timed(network_s: float) -> Timed:
@@ -63,7 +64,12 @@ def test_each_part_can_be_switched_off() -> None:
         attention = [t for t in extract_tasks(network, hardware) if t.name == "attention"]
         return {
             "attention": bool(attention),
-            "masks": all("Select" in task.mod.script() for task in attention),
+            "masks": all(
+                "Select" in task.mod.script()
+                for task in attention
+                if task.arguments[-1] == ("float32", (1, 16, 64))
+            ),
+            "caches": len(attention) != 1,
             "vectors": {t.arguments[1] for t in extract_tasks(other, hardware) if "conv" in t.name},
             "concatenations": any("_in_place" in c.name for c in library.direct.line.calls),
             "layouts": len(NetworkSet.load([network], hardware, layouts="all").networks),

@@ -39,13 +39,14 @@ _RESULT = "preparation"
 _PER_TASK = 16
 
 
-def _without(place: Any, name: str, instead: Callable[..., Any]) -> AbstractContextManager[Any]:
+def _without(place: Any, name: str, instead: Any) -> AbstractContextManager[Any]:
     return mock.patch.object(place, name, instead)
 
 
 PARTS: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
     "attention": lambda: _without(inference, "with_attention", lambda mod, _: mod),
-    "masks": lambda: _without(attention, "keys_ahead", lambda _: None),
+    "masks": lambda: _without(attention, "steps_ahead", lambda *_: None),
+    "caches": lambda: _without(attention, "_FEWEST_VECTORS", 1 << 30),
     "vectors": lambda: _without(inference, "with_filled_vectors", lambda mod, _: mod),
     "concatenations": lambda: _without(compiling, "concatenations", lambda _: {}),
     "layouts": lambda: _without(in_layouts, "other_layouts", lambda *_: []),
@@ -56,7 +57,9 @@ CASES = (
     ("vit_tiny", "attention"),
     ("bert_mini", "attention"),
     ("whisper_tiny_encoder", "attention"),
+    ("vit_tiny+bf16", "attention"),
     ("gpt2_mini", "masks"),
+    ("llama_mini_step@p1024", "caches"),
     ("whisper_tiny_encoder", "layouts"),
     ("squeezenet", "vectors"),
     ("squeezenet", "concatenations"),
@@ -129,7 +132,7 @@ def _measured(
 
 def _tuned(name: str, seed: int, per_task: int, hardware: Hardware, folder: Path) -> Path:
     """Tune a network, or go on with that, and return where it lies."""
-    network = load_any(f"{name}@b1")
+    network = load_any(name)
     result = tune(
         network,
         out=folder,
