@@ -10,6 +10,7 @@ from tools.evidence.provenance import measured
 
 _PARTS = {
     "attention": "attention as one kernel",
+    "caches": "keys read as they lie in a cache",
     "masks": "nothing computed that a causal mask hides",
     "vectors": "weights filled up to whole vectors",
     "concatenations": "concatenations written in place",
