@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from costlib.errors import InputError, UnknownNameError
-from costlib.tuning.engines.handover import Form, missing_package
+from costlib.tuning.engines.handover import WEIGHT_BITS, Form, missing_package
 from costlib.tuning.engines.loading import (
     Loader,
     load_in_onnx_runtime,
@@ -60,24 +60,19 @@ PYTORCH = Engine(
 )
 """What a network came from, as it is: always beside it."""
 
-_WEIGHTS: dict[Form, str] = {
-    "onnx-int8-weights": "8-bit weights",
-    "onnx-int4-weights": "4-bit weights",
-}
-
 
 def _with_small_weights(name: str, title: str, load: Callable[..., Any]) -> list[Engine]:
-    """Return an engine of ONNX models with models whose weights are rounded."""
+    """Return an engine of ONNX models, given those whose weights are rounded."""
     return [
         Engine(
             f"{name}-{form.removeprefix('onnx-')}",
-            f"{title}, {weights}",
+            f"{title}, {bits}-bit weights",
             form,
             partial(load, form=form),
             name,
             rounds_weights=True,
         )
-        for form, weights in _WEIGHTS.items()
+        for form, bits in WEIGHT_BITS.items()
     ]
 
 

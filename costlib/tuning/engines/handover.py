@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -25,7 +25,7 @@ Form = Literal["program", "onnx", "onnx-int8-weights", "onnx-int4-weights"]
 The weights of that model's products may be rounded by ONNX Runtime.
 """
 
-FILES: Mapping[str, str] = {
+FILES: Mapping[Form, str] = {
     "program": "program.pt2",
     "onnx": "model.onnx",
     "onnx-int8-weights": "model-int8-weights.onnx",
@@ -36,7 +36,9 @@ FILES: Mapping[str, str] = {
 INPUTS, SIGNATURE = "inputs", "signature.json"
 _EXPORT_SECS = 900.0
 
-_BITS: Mapping[str, int] = {"onnx-int8-weights": 8, "onnx-int4-weights": 4}
+WEIGHT_BITS: Mapping[Form, int] = {"onnx-int8-weights": 8, "onnx-int4-weights": 4}
+"""What weights are rounded to, in the forms where they are."""
+
 _BLOCK_ROWS = 32
 """Rows of a column that share a scale, as in weights of 4 bits of ours."""
 
@@ -93,7 +95,7 @@ class Handover:
         from costlib.workloads.importers.onnx.reference import OnnxReference
         from costlib.workloads.torch_reference import TorchReference
 
-        if form in _BITS:
+        if form in WEIGHT_BITS:
             self.provide("onnx")
             self._write_apart(form, "onnxruntime", "rounding the weights")
         elif isinstance(self._reference, TorchReference):
@@ -145,7 +147,7 @@ def main() -> None:
         if form == "onnx":
             _export(Path(folder))
         else:
-            _round_weights(Path(folder), form)
+            _round_weights(Path(folder), cast("Form", form))
         reply()
 
 
@@ -157,7 +159,7 @@ def _export(folder: Path) -> None:
     written.save(folder / FILES["onnx"], external_data=True)
 
 
-def _round_weights(folder: Path, form: str) -> None:
+def _round_weights(folder: Path, form: Form) -> None:
     """Keep constant weights of products in few bits, as ONNX Runtime does for language models.
 
     Raises
@@ -170,7 +172,7 @@ def _round_weights(folder: Path, form: str) -> None:
 
     quantizer = MatMulNBitsQuantizer(
         onnx.load(folder / FILES["onnx"]),
-        bits=_BITS[form],
+        bits=WEIGHT_BITS[form],
         block_size=_BLOCK_ROWS,
         is_symmetric=True,
         accuracy_level=_IN_8_BITS,
