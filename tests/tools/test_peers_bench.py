@@ -79,7 +79,7 @@ PEER = """
 import json, sys, time
 def say(**message):
     print(json.dumps(message), flush=True)
-say(version="of long ago")
+say(version="of long ago", processors=["x86-64"])
 job = json.loads(sys.stdin.readline())
 for batch in range(job["trials"] // job["batch"]):
     time.sleep(0.2)
@@ -111,11 +111,21 @@ def test_a_race_with_a_side_that_is_elsewhere(
         race = case.race(measurer, bundle)
     side = race.sides["ansor"]
     assert [latency for _, latency, _ in side.trials] == [None, 1e-3, None, 5e-4]
-    assert (side.measure_s, side.settings) == (0.1, {"tvm": "of long ago"})
+    settings = {"tvm": "of long ago", "mcpu": "x86-64"}
+    assert (side.measure_s, side.settings) == (0.1, settings)
     assert dict(side.again or ()) == pytest.approx({1: 1.5e-3, 3: 2.5e-3})
     assert race.sides["costlib"].again
     (row,) = summarise_peers([race])["races"]
     assert (row["against"], row["stock_s"], row["tvm"]) == ("ansor", 2.5e-3, "of long ago")
+
+
+def test_an_older_llvm_compiles_for_a_processor_that_is_covered() -> None:
+    known = {"x86-64", "znver2", "znver4", "sapphirerapids", "k6"}
+    assert peers.covered_processor("znver4", known) == "znver4"
+    assert peers.covered_processor("znver5", known) == "znver4"
+    assert peers.covered_processor("znver3", known) == "znver2"
+    with pytest.raises(EnvironmentMismatchError, match="no processor that is like x86-64-v2"):
+        peers.covered_processor("x86-64-v2", {"znver4"})
 
 
 @pytest.mark.parametrize("python", [sys.executable, "false", "/nowhere/python"])

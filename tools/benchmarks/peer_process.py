@@ -106,7 +106,8 @@ def main() -> None:
     from tvm import auto_scheduler  # noqa: F401
 
     os.chdir(sys.argv[1])
-    _say(channel, {"version": tvm.__version__})
+    processors = tvm.get_global_func("target.llvm_get_cpu_archlist")(tvm.target.Target("llvm"))
+    _say(channel, {"version": tvm.__version__, "processors": [str(one) for one in processors]})
     job = json.loads(sys.stdin.readline())
     random.seed(job["seed"])
     _Search(job, channel).run()

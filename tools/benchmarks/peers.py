@@ -7,7 +7,8 @@
 ``PYTHON`` is an interpreter with a TVM that still has ``auto_scheduler`` (0.15, say): Ansor's, or
 that of the authors of Bayesian Code Diffusion, who publish theirs. A variable of the environment in
 front is part of it, with absolute paths: ``"PYTHONPATH=/.../python /usr/bin/python3"``. All sides
-tune the same tensor expressions for the same processor, with the same repeats, and take turns
+tune the same tensor expressions for the same processor, or, where the LLVM of a peer is older, for
+the one of which this processor has all instructions; with the same repeats, and take turns
 (:mod:`tools.benchmarks.race`). Cases are kept in ``tools/results/raw/peers`` as those of
 :mod:`tools.benchmarks.search` are.
 """
@@ -20,7 +21,7 @@ import os
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,6 +31,7 @@ from costlib.errors import EnvironmentMismatchError
 from costlib.hardware import Hardware
 from costlib.hub.bundle import Bundle
 from costlib.measure.measurer import Measurer
+from costlib.processor import llvm_features
 from costlib.search.config import SearchConfig
 from costlib.workloads.task import Task
 from tools.benchmarks.cases import Case, run_cases
@@ -136,6 +138,8 @@ class Peer:
     ----------
     version
         Of its TVM.
+    processors
+        That its LLVM can generate code for.
 
     Raises
     ------
@@ -152,7 +156,9 @@ class Peer:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, text=True
         )
         try:
-            self.version = str(self.read()["version"])
+            first = self.read()
+            self.version = str(first["version"])
+            self.processors = frozenset(map(str, first["processors"]))
         except EnvironmentMismatchError:
             raise EnvironmentMismatchError(
                 f"'{python}' has no TVM with auto_scheduler: `{python} -c 'import "
@@ -202,6 +208,7 @@ def peer(
     """Ansor as it comes, or what somebody made of it."""
     process, config = Peer(python), measurer.config
     target = {key: measurer.hardware.target[key] for key in ("kind", "mcpu", "num-cores")}
+    target["mcpu"] = covered_processor(target["mcpu"], process.processors)
     job = {
         "tasks": [
             {"name": task.name, "weight": task.weight, **tensor_expressions(task)} for task in tasks
@@ -229,7 +236,25 @@ def peer(
             arm.begin(turns)
             process.write("go on")
 
-    return Arm(name, run, {"tvm": process.version, **_SCHEDULER[name]}, elsewhere=process)
+    settings = {"tvm": process.version, "mcpu": target["mcpu"], **_SCHEDULER[name]}
+    return Arm(name, run, settings, elsewhere=process)
+
+
+def covered_processor(mcpu: str, known: Set[str]) -> str:
+    """Return a processor, or of those that are known the most capable one that it covers.
+
+    Raises
+    ------
+    EnvironmentMismatchError
+        It has the instructions of none of them.
+    """
+    if mcpu in known:
+        return mcpu
+    features = llvm_features(mcpu)
+    covered = {name: len(of) for name in known if (of := llvm_features(name)) <= features}
+    if not covered:
+        raise EnvironmentMismatchError(f"the peer's LLVM knows no processor that is like {mcpu}")
+    return max(sorted(covered), key=covered.__getitem__)
 
 
 if __name__ == "__main__":
