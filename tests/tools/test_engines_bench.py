@@ -132,6 +132,23 @@ def test_a_case_goes_on_with_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [folder.name for folder in tmp_path.iterdir()] == ["net-b1-t1"]
 
 
+def test_of_several_profiles_the_calmest_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (first,) = made_profile(made_result()).networks
+    made = [
+        RunProfile(networks=(first.model_copy(update={"network_s": times * first.network_s}),))
+        for times in (1.5, 0.5, 2.0)
+    ]
+    later = iter(made[1:])
+    monkeypatch.setattr(engine_case, "read_profile", lambda folder: made[0])
+    monkeypatch.setattr(engine_case, "profile_run", lambda folder: next(later))
+    assert engine_case.calmest_profile(tmp_path) == made[1]
+    assert next(later, None) is None
+    monkeypatch.setattr(engine_case, "read_profile", lambda folder: RunProfile(networks=()))
+    assert engine_case.calmest_profile(tmp_path).networks == ()
+
+
 def test_a_network_that_cannot_be_imported_is_a_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
