@@ -13,13 +13,13 @@ from costlib.report.svg import save_drawing
 from tools.evidence.files import REPOSITORY, read_result
 from tools.evidence.origins import unnamed
 from tools.evidence.pages import __main__ as pages_command
-from tools.evidence.pages import ablation, measuring, pytorch, vector_math, written
+from tools.evidence.pages import ablation, engines, measuring, vector_math, written
 from tools.evidence.pages.page import Page
 from tools.evidence.pages.written import DOCUMENTS, PAGES, mixed_tables, with_results, write_texts
 from tools.evidence.provenance import HEADING, provenance
 from tools.evidence.races import Race
 from tools.evidence.store import Store
-from tools.evidence.stores import GENERATE, SEARCH, TORCH
+from tools.evidence.stores import GENERATE, SEARCH
 
 COMMITTED = REPOSITORY / "docs" / "results"
 README = REPOSITORY / "README.md"
@@ -62,7 +62,7 @@ def test_pages_show_all_pictures_that_are_committed_and_no_others() -> None:
     assert shown == {file.name for file in COMMITTED.glob("*.svg")}
 
 
-@pytest.mark.parametrize("page", [ablation.PAGE, pytorch.PAGE], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [ablation.PAGE, engines.PAGE], ids=lambda page: page.name)
 def test_a_picture_is_the_same_whenever_it_is_drawn(page: Page, tmp_path: Path) -> None:
     name, make = next(iter(page.pictures().items()))
     for copy in ("one", "two"):
@@ -100,7 +100,6 @@ MACHINES: dict[tuple[str, str | None], Callable[[], set[str | None] | set[str]]]
     ("ablation", "without a bundle"): lambda: of_races(SEARCH, "cold"),
     ("ablation", "diffusion"): lambda: of_races(SEARCH, "diffusion"),
     ("generate", None): lambda: {race.hardware for race in GENERATE.load()},
-    ("torch", None): lambda: {network.hardware for network in TORCH.load()},
     ("engines", None): lambda: of_rows("engines", "networks", "hardware"),
     ("precision", None): lambda: of_rows("precision", "cases", "hardware"),
     ("layout_bound", None): lambda: {
@@ -114,7 +113,6 @@ MACHINES: dict[tuple[str, str | None], Callable[[], set[str | None] | set[str]]]
     ("scale", None): lambda: {read_result("scale")["hardware"]},
     ("coverage", None): lambda: {read_result("coverage")["machine"]},
     ("model_speed", None): lambda: {read_result("model_speed")["scoring"]["hardware"]},
-    ("tune_bert_tiny", None): lambda: {r["hardware_id"] for r in read_result("tune_bert_tiny")},
     ("cuda", None): lambda: {read_result("cuda")["hardware"]},
 }
 

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tools.evidence.beside_torch import BesideTorch, SlowTask
 from tools.evidence.races import Race, RacedTask, Side, curve
 from tools.evidence.store import Store
 from tools.evidence.stores import STORES
@@ -73,26 +72,6 @@ def test_a_race_is_the_same_out_of_its_rows(raced: Race) -> None:
 @given(RACES)
 def test_a_race_is_the_same_out_of_json(raced: Race) -> None:
     assert Race.model_validate_json(raced.model_dump_json(exclude_none=True)) == raced
-
-
-def test_a_network_beside_pytorch_is_the_same_out_of_its_row() -> None:
-    network = BesideTorch(
-        network="net",
-        version="net+nhwc",
-        hardware="x",
-        bundle="cpu-gbdt",
-        trials=16,
-        minutes=1.5,
-        tuned_s=1e-3,
-        pytorch_s=2e-3,
-        tuned_range_s=(1e-3, 2e-3),
-        pytorch_range_s=(2e-3, 3e-3),
-        not_compiled="no",
-        slowest_tasks=(SlowTask(task="matmul-abc", calls=2, ms=0.5, gflops_per_s=9.5),),
-    )
-    (row,) = pl.DataFrame(network.rows(), BesideTorch.columns).iter_rows(named=True)
-    assert BesideTorch.from_rows([row]) == network
-    assert network.others_s == {"pytorch": 2e-3}
 
 
 def test_what_is_raw_or_packed_is_known(store: Store[Race]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tools.evidence.beside_torch import BesideTorch, summarise_torch
 from tools.evidence.directions_summary import summarise_directions
 from tools.evidence.families import Family
 from tools.evidence.generate_summary import summarise_generate
@@ -23,12 +22,11 @@ GENERATE = Store("generate", Race)
 VARIANTS = Store("variants", Race)
 MEMORY = Store("memory", Race)
 PEERS = Store("peers", Race)
-TORCH = Store("torch", BesideTorch)
 SIMULATED = Store("surrogate", SimulatedSearch)
 FAMILIES = Store("directions", Family)
 STORES: dict[str, Store[Any]] = {
     store.benchmark: store
-    for store in (SEARCH, GENERATE, VARIANTS, MEMORY, PEERS, TORCH, SIMULATED, FAMILIES)
+    for store in (SEARCH, GENERATE, VARIANTS, MEMORY, PEERS, SIMULATED, FAMILIES)
 }
 SUMMARIES: dict[str, Callable[[], dict[str, Any]]] = {
     "search": lambda: summarise_search(SEARCH.load()),
@@ -36,7 +34,6 @@ SUMMARIES: dict[str, Callable[[], dict[str, Any]]] = {
     "variants": lambda: summarise_variants(VARIANTS.load()),
     "memory": lambda: summarise_memory(MEMORY.load()),
     "peers": lambda: summarise_peers(PEERS.load()),
-    "torch": lambda: summarise_torch(TORCH.load()),
     "surrogate": lambda: summarise_simulated(SIMULATED.load(), SEARCH.load()),
     "directions": lambda: summarise_directions(FAMILIES.load()),
 }

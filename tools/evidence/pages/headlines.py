@@ -36,7 +36,6 @@ def headlines() -> list[Headline]:
         *(_networks(search) if search.get("networks") else ()),
         *(_heavy(search) if search.get("heavy") else ()),
         *_without_a_bundle(search.get("ablation", ())),
-        *(line for found in read_result("torch").get("machines", ()) for line in _torch(found)),
         *_engines(read_result("engines").get("networks", ())),
         *_ranking(),
         *_generated(read_result("generate")),
@@ -110,44 +109,30 @@ def _without_a_bundle(rows: Iterable[Row]) -> list[Headline]:
     ]
 
 
-def _torch(found: Row) -> list[Headline]:
-    goal = provenance().goals.slower_than_pytorch
-    slower = len(found["networks"]) - found["not_slower_than_pytorch"]
-    return [
-        Headline(
-            f"Throughput of {len(found['networks'])} tuned networks",
-            times(found["geometric_mean"]["pytorch"]),
-            "PyTorch with oneDNN",
-            _goal(f"{goal or 'none'} slower, {slower} is", slower <= goal),
-            [found["hardware"]],
-            "pytorch",
-        ),
-        Headline(
-            "Throughput of the same networks",
-            times(found["geometric_mean"]["compiled"]),
-            "`torch.compile`",
-            "",
-            [found["hardware"]],
-            "pytorch",
-        ),
-    ]
-
-
 def _engines(networks: Iterable[Row]) -> list[Headline]:
     rows = [BesideEngines.model_validate(row) for row in networks]
+    goals = provenance().goals
     found = []
-    for engine, goal in provenance().goals.faster_than.items():
+    for engine, title in ENGINES.items():
         ratios = {row.case: ratio for row in rows if (ratio := row.ratio(engine)) is not None}
         if not ratios:
             continue
         mean = geometric_mean(list(ratios.values()))
         names = {name for name, *_ in ratios}
+        goal = ""
+        if engine in goals.faster_than:
+            least = goals.faster_than[engine]
+            goal = _goal(f"at least {least:g}", mean >= least)
+        elif engine == "pytorch":
+            slower = sum(ratio < 1 for ratio in ratios.values())
+            most = goals.slower_than_pytorch
+            goal = _goal(f"{most or 'none'} slower", slower <= most)
         found.append(
             Headline(
                 f"Throughput of {len(names)} tuned networks, all layouts",
                 times(mean),
-                ENGINES[engine],
-                _goal(f"at least {goal:g}", mean >= goal),
+                title,
+                goal,
                 sorted({row.hardware for row in rows}),
                 "engines",
             )
