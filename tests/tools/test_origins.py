@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from tools.evidence import origins, provenance
+from tools.evidence.goals import Goals
 from tools.evidence.origins import origin, unnamed
-from tools.evidence.provenance import Goals, Measured, Provenance, Run, measured
+from tools.evidence.provenance import Measured, Provenance, Run, measured
 
 GOALS = Goals(
     search_overhead_ratio=1,

@@ -119,13 +119,16 @@ def test_a_race_with_a_side_that_is_elsewhere(
     assert (row["against"], row["stock_s"], row["tvm"]) == ("ansor", 2.5e-3, "of long ago")
 
 
-def test_an_older_llvm_compiles_for_a_processor_that_is_covered() -> None:
-    known = {"x86-64", "znver2", "znver4", "sapphirerapids", "k6"}
-    assert peers.covered_processor("znver4", known) == "znver4"
-    assert peers.covered_processor("znver5", known) == "znver4"
-    assert peers.covered_processor("znver3", known) == "znver2"
-    with pytest.raises(EnvironmentMismatchError, match="no processor that is like x86-64-v2"):
-        peers.covered_processor("x86-64-v2", {"znver4"})
+def test_an_older_llvm_compiles_for_a_processor_that_is_alike(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = {"x86-64", "znver2", "znver4", "cooperlake", "k6"}
+    monkeypatch.setattr(peers, "runs_here", here.__contains__)
+    assert peers.nearest_processor("sapphirerapids", {"sapphirerapids"}) == "sapphirerapids"
+    assert peers.nearest_processor("znver5", {*here, "sapphirerapids"}) == "znver4"
+    assert peers.nearest_processor("znver3", here - {"znver4"}) == "znver2"
+    with pytest.raises(EnvironmentMismatchError, match="no processor that is like znver5"):
+        peers.nearest_processor("znver5", {"sapphirerapids"})
 
 
 @pytest.mark.parametrize("python", [sys.executable, "false", "/nowhere/python"])

@@ -8,7 +8,7 @@
 that of the authors of Bayesian Code Diffusion, who publish theirs. A variable of the environment in
 front is part of it, with absolute paths: ``"PYTHONPATH=/.../python /usr/bin/python3"``. All sides
 tune the same tensor expressions for the same processor, or, where the LLVM of a peer is older, for
-the one of which this processor has all instructions; with the same repeats, and take turns
+the most similar one that it knows; with the same repeats, and take turns
 (:mod:`tools.benchmarks.race`). Cases are kept in ``tools/results/raw/peers`` as those of
 :mod:`tools.benchmarks.search` are.
 """
@@ -31,7 +31,7 @@ from costlib.errors import EnvironmentMismatchError
 from costlib.hardware import Hardware
 from costlib.hub.bundle import Bundle
 from costlib.measure.measurer import Measurer
-from costlib.processor import llvm_features
+from costlib.processor import llvm_features, runs_here
 from costlib.search.config import SearchConfig
 from costlib.workloads.task import Task
 from tools.benchmarks.cases import Case, run_cases
@@ -208,7 +208,7 @@ def peer(
     """Ansor as it comes, or what somebody made of it."""
     process, config = Peer(python), measurer.config
     target = {key: measurer.hardware.target[key] for key in ("kind", "mcpu", "num-cores")}
-    target["mcpu"] = covered_processor(target["mcpu"], process.processors)
+    target["mcpu"] = nearest_processor(target["mcpu"], process.processors)
     job = {
         "tasks": [
             {"name": task.name, "weight": task.weight, **tensor_expressions(task)} for task in tasks
@@ -240,21 +240,21 @@ def peer(
     return Arm(name, run, settings, elsewhere=process)
 
 
-def covered_processor(mcpu: str, known: Set[str]) -> str:
-    """Return a processor, or of those that are known the most capable one that it covers.
+def nearest_processor(mcpu: str, known: Set[str]) -> str:
+    """Return a processor, or of those that are known and run here the one that is most like it.
 
     Raises
     ------
     EnvironmentMismatchError
-        It has the instructions of none of them.
+        None of them runs here.
     """
     if mcpu in known:
         return mcpu
     features = llvm_features(mcpu)
-    covered = {name: len(of) for name in known if (of := llvm_features(name)) <= features}
-    if not covered:
+    shared = {name: len(llvm_features(name) & features) for name in known if runs_here(name)}
+    if not shared:
         raise EnvironmentMismatchError(f"the peer's LLVM knows no processor that is like {mcpu}")
-    return max(sorted(covered), key=covered.__getitem__)
+    return max(sorted(shared), key=shared.__getitem__)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ def summarise_peers(races: Sequence[Race]) -> dict[str, Any]:
             "name": race.what,
             "seed": race.seed,
             "hardware": race.hardware,
-            "tvm": (race.sides[peer].settings or {}).get("tvm"),
+            **{key: (race.sides[peer].settings or {}).get(key) for key in ("tvm", "mcpu")},
             **compared(race, peer),
         }
         for peer in PEERS

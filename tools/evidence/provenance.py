@@ -12,6 +12,7 @@ from functools import cache
 from pydantic import BaseModel, ConfigDict
 
 from tools.evidence.files import read_result
+from tools.evidence.goals import Goals
 from tools.evidence.markdown import in_words, table
 
 
@@ -72,40 +73,6 @@ class Measured(_Strict):
 
     page: str
     runs: tuple[Run, ...]
-
-
-class Goals(_Strict):
-    """What was aimed at.
-
-    Attributes
-    ----------
-    search_overhead_ratio
-        Most seconds a trial beside building and running, relative to stock's.
-    ranking_top1
-        Least share of the best throughput that the first of a ranking reaches.
-    generated_of_long
-        Least throughput of generated programs, relative to stock's after a long search.
-    slower_than_pytorch
-        Most networks that are slower than PyTorch.
-    surrogate_correlation
-        Least rank correlation of what settings reach on a surrogate and in real races.
-    diffusion_gain
-        Least throughput with diffusion, relative to that without it, with few trials and no bundle.
-    directions_gain
-        Least throughput of a search that is told the best direction of each change, from which on
-        a classifier of directions is worth building.
-    faster_than
-        Least geometric mean of throughput relative to each engine's.
-    """
-
-    search_overhead_ratio: float
-    ranking_top1: float
-    generated_of_long: float
-    slower_than_pytorch: int
-    surrogate_correlation: float
-    diffusion_gain: float
-    directions_gain: float
-    faster_than: dict[str, float]
 
 
 class Provenance(_Strict):

@@ -22,6 +22,8 @@ _STYLES = {
     "generate": ("C2", "generated and random ones"),
     "written": ("C3", "generated ones alone"),
     "sampled": ("C4", "random ones alone"),
+    "ansor": ("C1", "Ansor"),
+    "diffusion": ("C5", "Bayesian Code Diffusion"),
 }
 _SPACE = 1.05
 
@@ -30,56 +32,58 @@ ALL = "all"
 
 
 def race_pictures(
-    races: Sequence[Race], names: Mapping[str, str]
+    races: Sequence[Race], names: Mapping[str, str], against: str = "stock"
 ) -> Mapping[str, Callable[[], Figure]]:
     """Return what draws each task or network, by what was raced, and first one for all of them.
 
-    A line is a side of a race, relative to what stock reached in it at its end, from where each
-    task has a program that runs. In the first picture it is the geometric mean over all races, of
-    the sides that were in all of them. All have the same scale.
+    A line is a side of a race, relative to what the side ``against`` which it is raced reached in
+    it at its end, from where each task has a program that runs. In the first picture it is the
+    geometric mean over all races, of the sides that were in all of them. All have the same scale.
     """
     if not races:
         return {}
     found: dict[str, list[Race]] = defaultdict(list)
     for race in races:
         found[race.what].append(race)
-    lines = [_relative(race, side) for race in races for side in race.sides]
+    lines = [_relative(race, side, against) for race in races for side in race.sides]
     top = _SPACE * max(float(np.nanmax(line)) for line in lines)
-    return {ALL: partial(_draw_mean, races, top)} | {
-        what: partial(_draw_seeds, seeds, names[what], top) for what, seeds in found.items()
+    return {ALL: partial(_draw_mean, races, against, top)} | {
+        what: partial(_draw_seeds, seeds, names[what], against, top)
+        for what, seeds in found.items()
     }
 
 
-def _relative(race: Race, side: str) -> Floats:
-    """Throughput after each trial, of stock's at its end; NaN until each task has a program."""
+def _relative(race: Race, side: str, against: str) -> Floats:
+    """Throughput after each trial, of another's at its end; NaN until each task has a program."""
     seconds = race.curve(side)
-    goal = float(race.curve("stock")[-1])
+    goal = float(race.curve(against)[-1])
     return np.asarray(goal / np.where(np.isfinite(seconds), seconds, np.nan))
 
 
-def _by_task(race: Race, side: str) -> Floats:
+def _by_task(race: Race, side: str, against: str) -> Floats:
     """The same after so many trials a task."""
-    return _relative(race, side)[len(race.tasks) - 1 :: len(race.tasks)]
+    return _relative(race, side, against)[len(race.tasks) - 1 :: len(race.tasks)]
 
 
-def _draw_seeds(seeds: Sequence[Race], title: str, top: float) -> Figure:
+def _draw_seeds(seeds: Sequence[Race], title: str, against: str, top: float) -> Figure:
     figure, axes = panel()
     for place, race in enumerate(seeds):
         for side in race.sides:
-            _step(axes, _relative(race, side), len(race.tasks), side, explained=place > 0)
-    _frame(axes, title, top)
+            line = _relative(race, side, against)
+            _step(axes, line, len(race.tasks), side, explained=place > 0)
+    _frame(axes, title, against, top)
     return figure
 
 
-def _draw_mean(races: Sequence[Race], top: float) -> Figure:
+def _draw_mean(races: Sequence[Race], against: str, top: float) -> Figure:
     figure, axes = panel()
     for side in dict.fromkeys(side for race in races for side in race.sides):
         if all(side in race.sides for race in races):
-            by_task = [_by_task(race, side) for race in races]
+            by_task = [_by_task(race, side, against) for race in races]
             count = min(map(len, by_task))
             mean = np.exp(np.mean([np.log(line[:count]) for line in by_task], axis=0))
             _step(axes, mean, 1, side, explained=False)
-    _frame(axes, "geometric mean of all", top)
+    _frame(axes, "geometric mean of all", against, top)
     return figure
 
 
@@ -94,9 +98,10 @@ def _step(axes: Axes, values: Floats, tasks: int, side: str, *, explained: bool)
     tip(line, f"{name}: {plain(float(values[-1]))} at the end")
 
 
-def _frame(axes: Axes, title: str, top: float) -> None:
+def _frame(axes: Axes, title: str, against: str, top: float) -> None:
     axes.axhline(1, **COMPARED)
-    axes.set(xscale="log", ylim=(0, top), xlabel="trials a task", ylabel="throughput / stock's")
+    whose = _STYLES[against][1].removesuffix(" MetaSchedule")
+    axes.set(xscale="log", ylim=(0, top), xlabel="trials a task", ylabel=f"throughput / {whose}'s")
     last = axes.get_xlim()[1]
     fixed_ticks(axes.xaxis, [tick for tick in _TICKS if tick <= last])
     axes.set_xlim(1, last)

@@ -321,7 +321,7 @@ STEPS = (
         113,
         3.3,
         result="peers",
-        shown=Shown("peers", "single tasks", "peers"),
+        shown=Shown("peers", "single tasks beside peers", "peers"),
         pieces="heavy-",
         has_bundle=True,
     ),

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 
 from tools.evidence.beside_engines import ENGINES, BesideEngines
 from tools.evidence.files import read_result
+from tools.evidence.goals import judged
 from tools.evidence.markdown import in_words, share, table, times
 from tools.evidence.means import geometric_mean
 from tools.evidence.pages.ceiling import share_of_ceiling
 from tools.evidence.pages.page import Page
 from tools.evidence.pages.ranking import BUNDLES, manifest
+from tools.evidence.peers_summary import PEERS
 from tools.evidence.protocol import HEAVY_TRIALS, LONG_TRIALS, NETWORK_GENERATED, NETWORK_TRIALS
 from tools.evidence.provenance import Run, machine, provenance, since
 
@@ -35,6 +37,7 @@ def headlines() -> list[Headline]:
     return [
         *(_networks(search) if search.get("networks") else ()),
         *(_heavy(search) if search.get("heavy") else ()),
+        *_peers(read_result("peers").get("pooled", ())),
         *_without_a_bundle(search.get("ablation", ())),
         *_engines(read_result("engines").get("networks", ())),
         *_ranking(),
@@ -70,6 +73,26 @@ def _heavy(search: Row) -> list[Headline]:
     ]
 
 
+def _peers(pooled: Iterable[Row]) -> list[Headline]:
+    goals, races = provenance().goals.races, read_result("peers").get("races", ())
+    found = []
+    for row in pooled:
+        if row["kind"] == "heavy":
+            least = goals[row["against"]].latency_ratio
+            figure = row["latency_ratio"]
+            found.append(
+                Headline(
+                    "Throughput of single tasks after equal trials",
+                    times(figure),
+                    f"{PEERS[row['against']]}, {HEAVY_TRIALS} trials",
+                    judged(f"at least {least:g}", figure >= least) if least else "",
+                    sorted({race["hardware"] for race in races if race["kind"] == "heavy"}),
+                    "peers",
+                )
+            )
+    return found
+
+
 def _on(rows: Iterable[Row]) -> list[str]:
     return [row["hardware"] for row in rows]
 
@@ -84,14 +107,10 @@ def _overhead(rows: list[Row]) -> Headline:
         "Seconds a trial beside building and running, single tasks",
         f"{share(figure)} of stock's",
         "stock MetaSchedule",
-        _goal(f"at most {goal}", figure <= goal),
+        judged(f"at most {goal}", figure <= goal),
         [row["hardware"]],
         "search",
     )
-
-
-def _goal(words: str, is_met: bool) -> str:
-    return f"{words}: {'met' if is_met else '**missed**'}"
 
 
 def _without_a_bundle(rows: Iterable[Row]) -> list[Headline]:
@@ -122,11 +141,11 @@ def _engines(networks: Iterable[Row]) -> list[Headline]:
         goal = ""
         if engine in goals.faster_than:
             least = goals.faster_than[engine]
-            goal = _goal(f"at least {least:g}", mean >= least)
+            goal = judged(f"at least {least:g}", mean >= least)
         elif engine == "pytorch":
             slower = sum(ratio < 1 for ratio in ratios.values())
             most = goals.slower_than_pytorch
-            goal = _goal(f"{most or 'none'} slower", slower <= most)
+            goal = judged(f"{most or 'none'} slower", slower <= most)
         found.append(
             Headline(
                 f"Throughput of {len(names)} tuned networks, all layouts",
@@ -147,7 +166,7 @@ def _ranking() -> list[Headline]:
         "Throughput of the first program of a ranking, held-out networks",
         times(metrics["top1"]),
         f"the best program measured (a random one: {times(metrics['random_top1'])})",
-        _goal(f"at least {goal}", metrics["top1"] >= goal),
+        judged(f"at least {goal}", metrics["top1"] >= goal),
         [metrics["hardware"]],
         "ranking",
     )
@@ -169,7 +188,7 @@ def _generated(result: Row) -> list[Headline]:
             f"Throughput of the best of {NETWORK_GENERATED} generated programs, single tasks",
             times(figure),
             f"stock MetaSchedule, {LONG_TRIALS:,} trials",
-            _goal(f"at least {goal:g}", figure >= goal),
+            judged(f"at least {goal:g}", figure >= goal),
             sorted({row["hardware"] for row in result["long"]}),
             "generator",
         )
@@ -186,7 +205,7 @@ def _fuzz(result: Row) -> list[Headline]:
             "Damaged files that end in a crash, a hang or an unclear error",
             f"{inputs - fine:,}",
             f"{inputs:,} damaged files",
-            _goal("none", inputs == fine),
+            judged("none", inputs == fine),
             [],
             "fuzz",
         )

@@ -83,11 +83,13 @@ def _races_of(result: Row, key: str, first: str, *, without_all: bool = False) -
     """Return the pictures and tables of a kind of races, or that there was none."""
     if not result[key]:
         return ["None of them has been raced yet."]
+    goals = provenance().goals.races
     shown = [name for name in _pictures(key) if not (without_all and name.endswith(f"-{ALL}.svg"))]
     return [
         pictures(dict.fromkeys(shown, "throughput by trials")),
         origin("search", _KINDS[key][1]),
         *_tables(result, key, first),
+        *([goals[key].verdict(result["pooled"][key])] if key in goals else []),
     ]
 
 
