@@ -77,19 +77,20 @@ def _peers(pooled: Iterable[Row]) -> list[Headline]:
     goals, races = provenance().goals.races, read_result("peers").get("races", ())
     found = []
     for row in pooled:
-        if row["kind"] == "heavy":
-            least = goals[row["against"]].latency_ratio
-            figure = row["latency_ratio"]
-            found.append(
-                Headline(
-                    "Throughput of single tasks after equal trials",
-                    times(figure),
-                    f"{PEERS[row['against']]}, {HEAVY_TRIALS} trials",
-                    judged(f"at least {least:g}", figure >= least) if least else "",
-                    sorted({race["hardware"] for race in races if race["kind"] == "heavy"}),
-                    "peers",
-                )
+        if row["kind"] != "heavy":
+            continue
+        which, figure = (row["against"], row["kind"]), row["latency_ratio"]
+        least = goals[row["against"]].latency_ratio
+        found.append(
+            Headline(
+                "Throughput of single tasks after equal trials",
+                times(figure),
+                f"{PEERS[row['against']]}, {HEAVY_TRIALS} trials",
+                judged(f"at least {least:g}", figure >= least) if least else "",
+                sorted({r["hardware"] for r in races if (r["against"], r["kind"]) == which}),
+                "peers",
             )
+        )
     return found
 
 

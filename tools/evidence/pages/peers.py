@@ -118,11 +118,14 @@ def _label(race: Race) -> str:
 
 
 def _pictures() -> dict[str, Callable[[], Figure]]:
-    """Draw races against Ansor relative to it, and others relative to the diffusion."""
+    """Draw races relative to the peer that was in most of them, Ansor if both were."""
     found: dict[str, Callable[[], Figure]] = {}
     for kind in _KINDS:
-        races = [race for race in _raced() if race.kind == kind]
-        against = next((peer for peer in PEERS if all(peer in race.sides for race in races)), "")
+        by_peer = {
+            peer: [race for race in _raced() if race.kind == kind and peer in race.sides]
+            for peer in PEERS
+        }
+        against, races = max(by_peer.items(), key=lambda item: len(item[1]))
         names = {race.what: _label(race).replace("`", "") for race in races}
         drawn = race_pictures(races, names, against)
         found |= {f"peers-{kind}-{what}.svg": make for what, make in drawn.items()}
