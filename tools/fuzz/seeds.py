@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from costlib.data.dataset import Dataset
 from costlib.data.sample import sample
 from costlib.generator.fit import fit_generator
@@ -36,9 +38,12 @@ TREES = GbdtConfig(num_trees=3, num_leaves=4)
 
 
 def seed_files(name: str, folder: Path) -> None:
-    """Write something valid for a loader."""
-    folder.mkdir(parents=True)
-    _SEEDS[name](folder, _dataset(folder.parents[1]))
+    """Write something valid for a loader; what an interruption left unfinished is made again."""
+    unfinished = folder.with_name(f"{name}-unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    _SEEDS[name](unfinished, _dataset(folder.parents[1]))
+    unfinished.rename(folder)
 
 
 def _dataset(work: Path) -> Dataset:
@@ -53,13 +58,14 @@ def _seed_dataset(folder: Path, dataset: Dataset) -> None:
 
 
 def _seed_bundle(folder: Path, dataset: Dataset) -> None:
-    hardware_id = most_measured_hardware(dataset)
     data = assemble(dataset)
     schedules = assemble(dataset, view="schedule")
     model, draft = GbdtModel(TREES), ScheduleGbdtModel(TREES)
     model.fit(data.batch, data.labels, data.groups)
     draft.fit(schedules.batch, schedules.labels, schedules.groups)
-    mutations = direction_data(Dataset.open(ZOO), hardware_id, None)
+    zoo = Dataset.open(ZOO)
+    explored = zoo.scan("mutations").select(pl.col("hardware").min()).collect().item()
+    mutations = direction_data(zoo, explored)
     directions = DirectionModel(DirectionConfig(num_trees=2, num_leaves=3))
     directions.fit(mutations.batch, mutations.gains, mutations.groups)
     known = dataset.hardware()
