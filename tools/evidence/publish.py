@@ -29,6 +29,8 @@ _ENGINES = "engines"
 _TRIED: dict[str, Callable[[Any], int]] = {
     "coverage": lambda result: sum(len(found) for found in result["families"].values()),
     "fuzz": lambda result: sum(found["inputs"] for found in result.values()),
+    "precision": lambda result: len(result["cases"]),
+    "preparation": lambda result: len(result["cases"]),
     "soak": lambda result: len(result["rounds"]),
 }
 """What was tried, where a result with fewer of them would say less."""

@@ -1,10 +1,9 @@
 """What ``python -m tools.evidence`` runs, step by step.
 
-Minutes are estimates for two quiet cores of AMD Genoa with AVX-512, made of the seconds that the
-committed results hold: active seconds of races, with a tenth for second looks and for starting;
-seconds of tuning, training, loading, measuring. What was only timed on another machine is scaled as
-the ablation is, which was raced on both. Steps without times (coverage, soak) last as long as their
-arguments say; those of the quick run were timed, but for those on a surrogate.
+Minutes are those that a step took on two cores of AMD Turin. Races that have not run there took
+their time on AMD Genoa with AVX-512, and are scaled as the ablation is, which was raced on both;
+``preparation`` and ``weights`` are estimates. Quick runs were timed on Genoa, but for those on a
+surrogate.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ _FEWER_BITS = f"{WORK}/precisions-sample"
 _FEW_RANKERS = "--models random 'TenSet GBDT' gbdt"
 _RANKERS = "--models random 'MetaSchedule XGBModel' 'TenSet GBDT' 'TenSet MLP' TLP gbdt"
 _NETWORKS = (
-    ("bert_tiny", 12, 1.7),
-    ("bert_base", 13, None),
-    ("mobilenet_v2", 66, None),
-    ("resnet_50", 101, None),
-    ("resnext_50", 105, None),
+    ("bert_tiny", 10, 1.7),
+    ("bert_base", 11, None),
+    ("mobilenet_v2", 53, None),
+    ("resnet_50", 81, None),
+    ("resnext_50", 84, None),
 )
 """With the minutes of a full run, and those of a quick one if it has a part in that."""
 
@@ -54,7 +53,7 @@ STEPS = (
         "tools.benchmarks.data",
         f"--source datasets/zoo --work {WORK}/data --programs 100000 1000000",
         f"--source {_SAMPLE} --work {WORK}/data --programs 20000 40000",
-        5,
+        7,
         0.8,
         "data",
         Shown("data", "synthetic datasets", "scale"),
@@ -65,7 +64,7 @@ STEPS = (
         "tools.benchmarks.measure",
         "--seed 0",
         "--seed 0 --batch 8 --pass-programs 3",
-        5,
+        4,
         1,
         "measure",
         Shown("measure", "throughput and agreement", "measuring"),
@@ -75,7 +74,7 @@ STEPS = (
         "tools.benchmarks.scale",
         f"--work {WORK}/scale",
         f"--work {WORK}/scale --tasks 4 8",
-        6,
+        2,
         1.2,
         "scale",
         Shown("scale", "sizing", "scale"),
@@ -86,7 +85,7 @@ STEPS = (
         "tools.fuzz",
         f"--work {WORK}/fuzz --inputs 300",
         f"--work {WORK}/fuzz --inputs 20 --only plan messages result steps sqlite metaschedule",
-        5,
+        2,
         0.6,
         "fuzz",
         Shown("fuzz", "damaged files", "fuzz"),
@@ -96,7 +95,7 @@ STEPS = (
         "tools.benchmarks.cache_state",
         f"bert_small --runs {WORK}/cache_state --seeds 0",
         f"bert_small --runs {WORK}/cache_state --seeds 0 --per-task 1",
-        4,
+        3,
         1.8,
         "cache_state",
         Shown("cache_state", "weights from memory", "measuring"),
@@ -105,9 +104,9 @@ STEPS = (
     Step(
         "preparation",
         "tools.benchmarks.preparation",
-        f"--runs {WORK}/preparation --cases vit_tiny:attention llama_mini_step:caches",
+        f"--runs {WORK}/preparation",
         f"--runs {WORK}/preparation --cases bert_mini:attention --per-task 1",
-        6,
+        20,
         1.2,
         "preparation",
         Shown("preparation", "parts of preparing", "preparation"),
@@ -138,7 +137,7 @@ STEPS = (
         "tools.benchmarks.shapes",
         f"bert_mini --dim sequence=16:128 --alone 3 --runs {WORK}/shapes",
         f"bert_mini --dim sequence=16:32 --shapes 2 --alone 1 --per-task 1 --runs {WORK}/shapes",
-        8,
+        11,
         1.8,
         "shapes",
         Shown("shapes", "ranges", "shapes"),
@@ -151,7 +150,7 @@ STEPS = (
         f"--runs {WORK}/precision",
         f"--networks 'dense 128 768 768' --precisions float32 bfloat16 int8 --per-task 2 "
         f"--runs {WORK}/precision",
-        9,
+        8,
         1.3,
         "precision",
         Shown("precision", "precisions", "precision"),
@@ -161,10 +160,10 @@ STEPS = (
     Step(
         "weights",
         "tools.benchmarks.precision",
-        f"--networks llama_mini@s1 --precisions float32 int8-weights int4-weights "
+        f"--networks llama_mini@s1 gpt2@s1 --precisions float32 int8-weights int4-weights "
         f"--runs {WORK}/precision",
         None,
-        4,
+        10,
         result="precision",
         shown=Shown("precision", "weights in 8 and 4 bits", "precision"),
         packages=("onnxruntime", "openvino"),
@@ -175,7 +174,7 @@ STEPS = (
         "tools.benchmarks.model_speed",
         "",
         f"--programs 200 --dataset {_SAMPLE}",
-        10,
+        4,
         1.8,
         "model_speed",
         Shown("model_speed", "speed of models", "ranking"),
@@ -188,7 +187,7 @@ STEPS = (
         "tools.benchmarks.transfer",
         "--seed 0",
         f"--seed 0 --dataset {_SAMPLE}",
-        6,
+        5,
         0.3,
         "transfer",
         Shown("transfer", "real machines", "transfer"),
@@ -210,7 +209,7 @@ STEPS = (
         "tools.benchmarks.ceiling",
         f"--work {WORK}/ceiling",
         f"--tasks 2 --looks 2 --work {WORK}/ceiling",
-        14,
+        10,
         0.2,
         "ceiling",
         Shown("ceiling", "the ceiling", "ranking"),
@@ -221,7 +220,7 @@ STEPS = (
         "--networks bert_mini mobilenet_v1 gpt2_mini resnet_18 --batches 1 --threads 2 "
         f"--runs {WORK}/engines",
         f"--networks bert_mini --batches 1 --threads 2 --per-task 1 --runs {WORK}/engines",
-        13,
+        15,
         2.2,
         "engines",
         Shown("engines", "networks", "engines"),
@@ -233,7 +232,7 @@ STEPS = (
         "tools.benchmarks.leaderboard",
         f"--seeds 0 {_RANKERS}",
         f"--seeds 0 --dataset {_SAMPLE} {_FEW_RANKERS}",
-        7,
+        25,
         0.2,
         "leaderboard",
         Shown("leaderboard", "models of the literature", "ranking"),
@@ -245,7 +244,7 @@ STEPS = (
         "tools.benchmarks.search",
         "diffusion --seeds 0 --only bert_tiny",
         "diffusion --seeds 0 --only bert_tiny",
-        4,
+        3,
         1.2,
         "search",
         Shown("ablation", "diffusion", "ablation"),
@@ -257,7 +256,7 @@ STEPS = (
         "tools.benchmarks.search",
         "cold --seeds 0 --only bert_tiny",
         "cold --seeds 0 --only bert_tiny",
-        14,
+        9,
         2.6,
         "search",
         Shown("ablation", "without a bundle", "ablation"),
@@ -269,7 +268,7 @@ STEPS = (
         "tools.benchmarks.search",
         "ablation --seeds 0 --only bert_tiny",
         "ablation --seeds 0 --only bert_tiny",
-        16,
+        13,
         3.5,
         "search",
         Shown("ablation", "with a bundle", "ablation"),
@@ -277,15 +276,26 @@ STEPS = (
         has_bundle=True,
     ),
     Step(
+        "ablation_mobilenet_v2",
+        "tools.benchmarks.search",
+        "ablation --seeds 0 --only mobilenet_v2",
+        None,
+        16,
+        result="search",
+        shown=Shown("ablation", "with a bundle", "ablation"),
+        pieces="ablation-mobilenet_v2-",
+        has_bundle=True,
+    ),
+    Step(
         "surrogate",
         "tools.benchmarks.surrogate",
         "proof --seeds 0 1",
         "proof plain cold --seeds 0 --trials 8",
-        14,
+        4,
         1,
         "surrogate",
         Shown("surrogate", "versions that were raced, simulated", "surrogate"),
-        after=("ablation",),
+        after=("ablation", "ablation_mobilenet_v2"),
         pieces="proof-",
         has_bundle=True,
     ),
@@ -294,7 +304,7 @@ STEPS = (
         "tools.benchmarks.directions",
         "--device surrogate --parents 60 --seed 0",
         "--device surrogate --parents 2 --seed 0",
-        5,
+        2,
         0.8,
         "directions",
         Shown("directions", "families, simulated", "directions"),
@@ -305,7 +315,7 @@ STEPS = (
         "tools.benchmarks.search",
         "long --seeds 0",
         "long --seeds 0 --only bert_tiny",
-        51,
+        41,
         1.1,
         "search",
         Shown("search", "long races", "search"),
@@ -318,7 +328,7 @@ STEPS = (
         "tools.benchmarks.peers",
         "heavy --seeds 0",
         "heavy --seeds 0 --only bert_tiny",
-        113,
+        101,
         3.3,
         result="peers",
         shown=Shown("peers", "single tasks beside peers", "peers"),
@@ -330,7 +340,7 @@ STEPS = (
         "tools.benchmarks.search",
         "heavy --seeds 0 1 2",
         "heavy --seeds 0 --only bert_tiny",
-        88,
+        70,
         0.9,
         "search",
         Shown("search", "single tasks", "search"),
