@@ -2,8 +2,8 @@
 
 Minutes are those that a step took on two cores of AMD Turin. Races that have not run there took
 their time on AMD Genoa with AVX-512, and are scaled as the ablation is, which was raced on both;
-``preparation`` and ``weights`` are estimates. Quick runs were timed on Genoa, but for those on a
-surrogate.
+``preparation`` and ``ablation_mobilenet_v2`` are estimates. Quick runs were timed on
+Genoa, but for those on a surrogate.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ STEPS = (
         f"--networks llama_mini@s1 gpt2@s1 --precisions float32 int8-weights int4-weights "
         f"--runs {WORK}/precision",
         None,
-        10,
+        6,
         result="precision",
         shown=Shown("precision", "weights in 8 and 4 bits", "precision"),
         packages=("onnxruntime", "openvino"),
