@@ -10,6 +10,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from costlib.arrays import Floats
+from tools.evidence.means import geometric_mean, interval
 from tools.evidence.protocol import CONFIDENCE
 from tools.evidence.races import Race
 from tools.evidence.simulated import NETWORKS, PROOF, SimulatedSearch
@@ -44,9 +45,10 @@ def summarise_simulated(
 ) -> dict[str, Any]:
     """Return by part, and by trials a task, what each setting gains and how far races agree.
 
-    ``ratio``: throughput relative to that of the base, the geometric mean over tasks and seeds;
-    ``low`` and ``high`` enclose it with 95 % confidence, tasks and their seeds drawn anew; they
-    are missing where there are too few.
+    ``ratio``: throughput relative to that of the base, the geometric mean over tasks of those over
+    their seeds; ``low`` and ``high`` enclose it with 95 % confidence, by Student's distribution of
+    the tasks' means, as tasks drawn anew say too little of a few; they are missing where there are
+    fewer than three.
     """
     parts: dict[str, list[SimulatedSearch]] = defaultdict(list)
     for search in searches:
@@ -131,14 +133,13 @@ def _relative(best: _Best, base: Callable[[str], str]) -> Ratios:
 
 
 def _gain(of_cases: Mapping[tuple[str, int], float]) -> dict[str, Any]:
-    gain: dict[str, Any] = {
-        "ratio": round(float(np.exp(np.mean(list(of_cases.values())))), 4),
-        "cases": len(of_cases),
-    }
-    if len(of_cases) >= _FEWEST_CASES:
-        (drawn,) = _drawn_means({"": of_cases}, np.random.default_rng(0))
-        low, high = np.exp(np.nanpercentile(drawn, _TAILS))
-        gain |= {"low": round(float(low), 4), "high": round(float(high), 4)}
+    of_tasks: dict[str, list[float]] = defaultdict(list)
+    for (task, _), gained in of_cases.items():
+        of_tasks[task].append(gained)
+    ratios = np.exp([np.mean(gained) for gained in of_tasks.values()]).tolist()
+    gain: dict[str, Any] = {"ratio": geometric_mean(ratios), "cases": len(of_cases)}
+    if len(ratios) >= _FEWEST_TASKS:
+        gain["low"], gain["high"] = interval(ratios)
     return gain
 
 
@@ -182,8 +183,8 @@ _TAILS = [50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)]
 
 _FEWEST_RANKED = 2
 
-_FEWEST_CASES = 3
-"""Searches or races of a setting that give an interval."""
+_FEWEST_TASKS = 3
+"""Of a setting's searches or races, for an interval."""
 
 
 def _means(ratios: Ratios) -> Floats:
