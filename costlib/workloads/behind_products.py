@@ -52,6 +52,13 @@ class Looking(relax.PyExprMutator):  # type: ignore[misc]
             found = self.lookup_binding(found)
         return found if found is not None and is_call(found, name) else None
 
+    def parts(self, concat: Any) -> list[Any]:
+        """Return what a call concatenates."""
+        given = concat.args[0]
+        if isinstance(given, relax.Var):
+            given = self.lookup_binding(given)
+        return list(given.fields) if isinstance(given, relax.Tuple) else []
+
     def source(self, expr: Any) -> Any:
         """Return what a tensor is a reshape of, or itself."""
         reshape = self.bound(expr, "relax.reshape")
@@ -147,7 +154,7 @@ class _Mover(Looking):
             return call
         spread: list[tuple[int, ...]] = [()]
         if next(iter(extents))[-1:] == shape[-1:]:  # type: ignore[index]
-            spread.append(shape[-1:])
+            spread += [(*[1] * ones, shape[-1]) for ones in range(len(shape))]
         operands = []
         for source, argument in zip(sources, arguments, strict=True):
             is_number = isinstance(argument, (tirx.IntImm, tirx.FloatImm))

@@ -41,6 +41,8 @@ class _Mover(Looking):
             return call if source is None else source
         if name in _ALIKE:
             return self._elementwise(call, shape)
+        if name == "relax.concat":
+            return self._joined(call)
         source = self._last(call.args[0]) if len(call.args) else None
         if source is None:
             return call
@@ -70,6 +72,13 @@ class _Mover(Looking):
             count_include_pad=bool(attrs.count_include_pad),
             layout="NHWC",
         )
+
+    def _joined(self, call: Any) -> Any:
+        """Concatenate with channels last, if all parts come so."""
+        parts = [self._last(part) for part in self.parts(call)]
+        if not parts or None in parts:
+            return call
+        return self._first(relax.op.concat(parts, TO_LAST.index(int(call.attrs.axis) % 4)))
 
     def _elementwise(self, call: Any, shape: tuple[int, ...]) -> Any:
         """Compute it with channels last, if one argument comes so and the others are small."""

@@ -27,7 +27,9 @@ from costlib.workloads.means import legalize_mean
 from costlib.workloads.network import Network
 from costlib.workloads.norms import with_norms
 from costlib.workloads.packed_products import with_packed_products
+from costlib.workloads.phased import with_phases
 from costlib.workloads.repeated_codes import without_repeated_codes
+from costlib.workloads.rounded_first import rounded_first
 from costlib.workloads.scales import with_scales_as_arguments
 from costlib.workloads.small_weights import with_rounded_weights, with_small_weights
 from costlib.workloads.views import products_through_views
@@ -89,11 +91,11 @@ def prepare_network(
     half = with_rounded_products if in_float else with_half_products
     with hardware.tvm_target(), tvm.transform.PassContext(opt_level=3):
         try:
-            plain = decomposed(network.mod)
+            plain = with_phases(decomposed(network.mod))
             if _is_one_dataflow(plain):  # What is moved must be known where it is moved to.
                 moved = partial(moved_behind_products, rounding=network.precision == "int8")
                 if network.precision == "int8":
-                    plain = without_repeated_codes(_cleaned(plain))
+                    plain = rounded_first(_cleaned(without_repeated_codes(_cleaned(plain))))
                 for rewrite in (with_norms, moved, joined_products):
                     plain = rewrite(_cleaned(plain))
                 plain = with_attention(_cleaned(plain), hardware)

@@ -15,9 +15,14 @@ from typing import Any
 from costlib.errors import UnsupportedModelError
 from costlib.hardware import Hardware
 from costlib.tvm_compat import relax, te, topi, tvm
+from costlib.workloads.channels_last import channels_stay_last
 from costlib.workloads.folding import fold_constants, is_call, rewritten
 from costlib.workloads.network import Network
+from costlib.workloads.padding_inside import with_padding_inside
+from costlib.workloads.phased import LAYOUTS as PHASED
+from costlib.workloads.phased import is_phased
 from costlib.workloads.transposed import without_transposed_convolutions
+from costlib.workloads.unmoved import without_idle_moves
 from costlib.workloads.winograd import WINOGRAD, by_winograd
 
 CHANNELS_LAST = "nhwc"
@@ -86,7 +91,7 @@ def _layouts_of_convolutions(mod: Any) -> set[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
 
     def visit(node: Any) -> None:
-        name = getattr(getattr(node, "op", None), "name", "")
+        name = getattr(getattr(node, "op", None), "name", "").removesuffix("_transpose")
         if name in _FIRST:
             found.add((name, str(node.attrs.data_layout)))
 
@@ -96,34 +101,50 @@ def _layouts_of_convolutions(mod: Any) -> set[tuple[str, str]]:
     return found
 
 
-def converted(mod: Any, layout: str) -> Any:
+def converted(mod: Any, layout: str, *, phased: bool = True) -> Any:
     """Convert the convolutions of a Relax module with parameters bound as constants.
 
-    Those whose channels do not fill the blocks stay as they are.
+    Those whose channels do not fill the blocks stay as they are. Transposed ones get channels last
+    if they can be computed by phases, and that is wanted; others with a stride are replaced.
     """
     transform = relax.transform
+    phased = phased and layout == CHANNELS_LAST
+
+    def layouts(call: Any) -> dict[str, list[str]]:
+        if call.op.name not in PHASED:
+            return _layouts(layout)
+        return PHASED if phased and is_phased(call, call.args[1]) else {}
+
     passes = [
         transform.Normalize(),
-        transform.ConvertLayout(_layouts(layout)),
+        transform.ConvertLayout({}, layouts),
         transform.Normalize(),
         transform.EliminateCommonSubexpr(),  # Each reader of a tensor converts it.
         transform.CanonicalizeBindings(),
         transform.DeadCodeElimination(),
     ]
     with tvm.transform.PassContext(opt_level=3):
-        without_clip = rewritten(decomposed(mod), lambda _: _ClipRewriter())
-        return tvm.transform.Sequential(passes)(without_clip)
+        without_clip = rewritten(decomposed(mod, phased=phased), lambda _: _ClipRewriter())
+        changed = tvm.transform.Sequential(passes)(without_clip)
+        if layout == CHANNELS_LAST:  # TVM carries a layout over to some operators alone.
+            clean = tvm.transform.Sequential(passes[-2:])
+            changed = without_idle_moves(clean(channels_stay_last(changed)))
+        return changed
 
 
-def decomposed(mod: Any) -> Any:
-    """Fold constants, and write what TVM has no good program for as simpler operators."""
+def decomposed(mod: Any, *, phased: bool = False) -> Any:
+    """Fold constants, and write what TVM has no good program for as simpler operators.
+
+    Transposed convolutions that can be computed by phases may be left.
+    """
     passes = [
         relax.transform.CanonicalizeBindings(),
         relax.transform.DeadCodeElimination(),
         relax.transform.DecomposeOpsForInference(),
         relax.transform.CanonicalizeBindings(),
     ]
-    folded = without_transposed_convolutions(fold_constants(mod))
+    leave = is_phased if phased else lambda _call, _weight: False
+    folded = without_transposed_convolutions(with_padding_inside(fold_constants(mod)), leave)
     return tvm.transform.Sequential(passes)(folded)
 
 

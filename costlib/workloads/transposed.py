@@ -8,6 +8,7 @@ has outputs at, and of moving these channels to their places (Shi et al., arXiv:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -22,12 +23,13 @@ _ORDINARY = {
 }
 
 
-def without_transposed_convolutions(mod: Any) -> Any:
+def without_transposed_convolutions(mod: Any, leave: Callable[[Any, Any], bool]) -> Any:
     """Replace transposed convolutions with a stride in a Relax module whose constants are folded.
 
-    Those with groups or dilation, or with weights that are no constants, stay as they are.
+    Those with groups or dilation, or with weights that are no constants, stay as they are, and
+    those to be left: ``leave`` is asked with the call and its weight.
     """
-    return rewritten(mod, lambda _: _Rewriter())
+    return rewritten(mod, lambda _: _Rewriter(leave))
 
 
 @dataclass(frozen=True)
@@ -65,11 +67,15 @@ class _Axis:
 
 @relax.expr_functor.mutator
 class _Rewriter(relax.PyExprMutator):  # type: ignore[misc]
+    def __init__(self, leave: Callable[[Any, Any], bool]) -> None:
+        super().__init__()
+        self.leave = leave
+
     def visit_call_(self, call: Any) -> Any:
         name = getattr(call.op, "name", "")
         size, dtype = static_type(call)
-        call = self.visit_expr_post_order(call)
-        if name not in _ORDINARY or size is None:
+        original, call = call, self.visit_expr_post_order(call)
+        if name not in _ORDINARY or size is None or self.leave(original, call.args[1]):
             return call
         convolution, data_layout, kernel_layout = _ORDINARY[name]
         data, weight = call.args

@@ -78,5 +78,5 @@ def with_dtype(network: Network, dtype: HalfFormat | None) -> Network:
     mod = network.mod
     if has_channels_first(mod):
         with contextlib.suppress(Exception):  # Whatever TVM has against it, it runs as it is.
-            mod = converted(mod, CHANNELS_LAST)
+            mod = converted(mod, CHANNELS_LAST, phased=False)
     return replace(network, name=f"{network.name}+{SHORT[dtype]}", mod=mod, dtype=dtype)

@@ -33,7 +33,8 @@ from tools.evidence.pages import (
     transfer,
     vector_math,
 )
-from tools.evidence.pages.headlines import headline_list, index, readme_block
+from tools.evidence.pages.headlines import headline_list, readme_block
+from tools.evidence.pages.index import index
 from tools.evidence.provenance import provenance
 
 PAGES = tuple(
