@@ -10,7 +10,7 @@ from typing import Any
 
 from costlib.tvm_compat import relax
 from costlib.workloads.behind_products import Looking
-from costlib.workloads.folding import is_call, rewritten
+from costlib.workloads.folding import rewritten
 
 _CONVOLUTIONS = {"relax.nn.conv1d": relax.op.nn.conv1d, "relax.nn.conv2d": relax.op.nn.conv2d}
 _PAD = "relax.nn.pad"
@@ -53,8 +53,7 @@ class _Rewriter(Looking):
 def _is_of_zeros(pad: Any) -> bool:
     attrs = pad.attrs
     return (
-        is_call(pad, _PAD)
-        and str(attrs.pad_mode) == "constant"
+        str(attrs.pad_mode) == "constant"
         and float(attrs.pad_value) == 0
         and min(int(n) for n in attrs.pad_width) >= 0
     )

@@ -73,8 +73,8 @@ class _Phases:
     before, after
         Zeros around the input.
     taps
-        int64 `stride x taps`: the place in the kernel of each tap of a phase; the kernel's extent
-        for a tap that is none.
+        For each phase, the place in the kernel of each of its taps; the kernel's extent for a tap
+        that is none.
     """
 
     steps: int

@@ -1,14 +1,17 @@
 """Rounding moved before concatenations and max pools, which then move bytes.
 
 Quantised networks concatenate or pool float32 and round what comes out. Rounding each part gives
-the same, as does rounding what is pooled, since no number is rounded to a smaller one than a
-smaller number is; and it is fused into what computes the parts.
+the same, as does rounding what is pooled, since a greater number is never rounded to a smaller
+one; and it is fused into what computes the parts.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any
+
+import numpy as np
 
 from costlib.tvm_compat import relax, tirx, tvm
 from costlib.workloads.behind_products import Looking
@@ -16,8 +19,8 @@ from costlib.workloads.folding import count_uses, is_call, rewritten, static_typ
 
 _POOL, _CONCAT, _CAST = "relax.nn.max_pool2d", "relax.concat", "relax.astype"
 
-_BOUNDING = ("relax.maximum", "relax.minimum", "relax.clip")
-_RISING = ("relax.add", "relax.ceil", "relax.floor", "relax.nn.relu", "relax.round", *_BOUNDING)
+_LOWEST, _HIGHEST, _RELU = "relax.maximum", "relax.minimum", "relax.nn.relu"
+_RISING = ("relax.add", "relax.ceil", "relax.floor", "relax.round", _LOWEST, _HIGHEST, _RELU)
 """With a number, if with any, they make of no number less than of a smaller one."""
 
 _SCALING = ("relax.multiply", "relax.divide")
@@ -71,7 +74,7 @@ class _Mover(Looking):
     def _is_rising(self, call: Any) -> bool:
         name, others = getattr(call.op, "name", ""), list(call.args)[1:]
         if name == _CAST:
-            return static_type(call)[1] not in ("int8", "uint8") or self._is_bounded(call.args[0])
+            return self._fits(call.args[0], static_type(call)[1])
         numbers = [_number(other) for other in others]
         if any(number is None for number in numbers):
             return False
@@ -79,18 +82,35 @@ class _Mover(Looking):
             name in _SCALING and all(number is not None and number > 0 for number in numbers)
         )
 
-    def _is_bounded(self, expr: Any) -> bool:
-        """Whether a tensor was brought between bounds, which a byte is for, and at most cast since.
+    def _fits(self, expr: Any, dtype: str) -> bool:
+        """Whether a type holds all that a tensor may be: others would be cut, and in no order."""
+        if dtype == "float32":
+            return True
+        if dtype not in ("int8", "uint8", "int32"):
+            return False
+        low, high = self._bounds(expr)
+        limits = np.iinfo(dtype)
+        return limits.min <= low and high <= limits.max
 
-        Other numbers would be cut to bytes that are in no order.
-        """
+    def _bounds(self, expr: Any) -> tuple[float, float]:
+        """Return between which numbers a tensor is known to be."""
         if (pool := self._pool(expr)) is not None:
-            expr = pool.args[0]
+            return self._bounds(pool.args[0])
         if (concat := self.bound(expr, _CONCAT)) is not None:
-            return all(self._is_bounded(part) for part in self.parts(concat))
+            lows, highs = zip(*map(self._bounds, self.parts(concat)), strict=True)
+            return min(lows), max(highs)
         if (cast := self.bound(expr, _CAST)) is not None:
-            return self._is_bounded(cast.args[0])
-        return any(self.bound(expr, name) is not None for name in _BOUNDING)
+            return self._bounds(cast.args[0])
+        if (relu := self.bound(expr, _RELU)) is not None:
+            low, high = self._bounds(relu.args[0])
+            return max(low, 0.0), max(high, 0.0)
+        for name, choose in ((_LOWEST, max), (_HIGHEST, min)):
+            found = self.bound(expr, name)
+            number = None if found is None else _number(found.args[1])
+            if found is not None and number is not None:
+                low, high = self._bounds(found.args[0])
+                return choose(low, number), choose(high, number)
+        return -math.inf, math.inf
 
 
 def _number(operand: Any) -> float | None:

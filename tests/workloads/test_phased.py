@@ -55,7 +55,7 @@ BY_PHASE_NAME = re.compile(r"conv(1d_transpose_add|2d_transpose_add_leaky_relu)\
 
 
 def loaded(case: Case) -> Network:
-    """Return a network of the module between two that fuse with it, its channels last."""
+    """Return a network of the module and an activation, its channels last."""
     make, shape = case
     torch.manual_seed(0)
     module: Any = nn.Sequential(make(), nn.LeakyReLU(0.2)).eval()

@@ -98,9 +98,14 @@ def _pooled_read_twice(emit: Callable[[Any], Any], both: list[Any]) -> Any:
     return emit(relax.op.add(small, pooled(emit, emit(relax.op.nn.relu(x)))))
 
 
-def _without_bounds(emit: Callable[[Any], Any], both: list[Any]) -> Any:
-    x = emit(relax.op.astype(pooled(emit, emit(relax.op.add(*both))), "int32"))
-    return emit(relax.op.astype(x, "uint8"))
+def _bounded_by(*steps: Callable[[Any], Any]) -> Steps:
+    def build(emit: Callable[[Any], Any], both: list[Any]) -> Any:
+        x = pooled(emit, emit(relax.op.add(*both)))
+        for step in steps:
+            x = emit(step(x))
+        return emit(relax.op.astype(x, "uint8"))
+
+    return build
 
 
 LEFT = {
@@ -121,9 +126,31 @@ def test_left_where_it_is(case: Steps, name: str) -> None:
     np.testing.assert_array_equal(outputs(after), outputs(before))
 
 
-def test_no_byte_is_made_of_a_number_without_bounds_before_a_pool() -> None:
-    after = relax.transform.DeadCodeElimination()(rounded_first(module(_without_bounds)))
-    assert types(after, "relax.nn.max_pool2d") == ["int32"]
+def _at_least(value: float) -> Callable[[Any], Any]:
+    return lambda x: relax.op.maximum(x, number(value))
+
+
+def _at_most(value: float) -> Callable[[Any], Any]:
+    return lambda x: relax.op.minimum(x, number(value))
+
+
+@pytest.mark.parametrize(
+    ("steps", "fits"),
+    [
+        ((), False),
+        ((_at_least(0),), False),
+        ((_at_most(255),), False),
+        ((_at_least(0), _at_most(300)), False),
+        ((_at_least(-1), _at_most(255)), False),
+        ((_at_least(0), _at_most(255)), True),
+        ((_at_most(255), relax.op.nn.relu), True),
+    ],
+)
+def test_a_byte_is_made_before_a_pool_of_what_it_holds(
+    steps: tuple[Callable[[Any], Any], ...], fits: bool
+) -> None:
+    after = relax.transform.DeadCodeElimination()(rounded_first(module(_bounded_by(*steps))))
+    assert types(after, "relax.nn.max_pool2d") == ["uint8" if fits else "float32"]
 
 
 def test_a_quantised_network_moves_bytes(hardware: Hardware) -> None:
