@@ -18,7 +18,8 @@ class TaskHistory:
 
     The best of many measurements is often a lucky one. So a search measures a program again that
     stays the best. But the second one may be the unlucky one: if they do not agree, the third
-    decides.
+    decides. As soon as a program was measured in a calm moment, what it took in others counts no
+    more: a correction by the canaries can be too large.
 
     Attributes
     ----------
@@ -83,16 +84,18 @@ class TaskHistory:
         self.origins[origin] += 1
         self._looks[name] += 1
         self._last[name] = len(self)
-        if calm:
-            self._calm.add(name)
         if latency_s is not None:
             (self._raced.add if raced else self._raced.discard)(name)
-            self._note(name, latency_s)
+            self._note(name, latency_s, calm=calm)
         self.best_after_s.append(self.best_s)
 
-    def _note(self, name: str, latency_s: float) -> None:
+    def _note(self, name: str, latency_s: float, *, calm: bool) -> None:
         samples_s = self._samples_s.setdefault(name, [])
-        samples_s.append(latency_s)
+        if calm and name not in self._calm:
+            samples_s.clear()
+            self._calm.add(name)
+        if calm or name not in self._calm:
+            samples_s.append(latency_s)
         best_s = self.best_s
         self.latencies_s[name] = median_low(samples_s)
         if name == self.best:

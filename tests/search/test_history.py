@@ -76,6 +76,21 @@ def test_a_best_program_measured_in_a_calm_moment_is_sure() -> None:
     assert history.is_sure()
 
 
+def test_after_a_calm_moment_no_other_counts() -> None:
+    history = TaskHistory()
+    for name, latency_s, calm in (
+        ("steady", 10.0, True),
+        ("doubtful", 6.0, False),
+        ("doubtful", 11.0, True),
+        ("doubtful", 5.0, False),
+        ("doubtful", 10.5, True),
+    ):
+        history.add(PROGRAMS[name], latency_s, Origin.RANDOM, calm=calm)
+    assert history.best_after_s == [10.0, 6.0, 10.0, 10.0, 10.0]
+    assert (best(history), history.is_sure()) == ("steady", True)
+    assert history.latencies_s[PROGRAMS["doubtful"].program_id] == 10.5
+
+
 def test_the_best_latency_after_each_measurement_rises_where_luck_is_found_out() -> None:
     history = TaskHistory()
     for name, latency_s in (("a", None), ("b", 8.0), ("c", 10.0), ("b", 14.0), ("b", 13.0)):
