@@ -55,7 +55,7 @@ def learn_quickly(set_to: Callable[[Any, str, Any], None]) -> None:
     """Grow fewer trees where a test does not say how many; check those of a file once."""
     for module, by_default in ((gbdt, 400), (statement_gbdt, 300)):
         set_to(module, "grow", partial(_grow_few, module.grow, by_default))
-    set_to(fine_tuning, "_SECOND", 30)
+    set_to(fine_tuning, "_TREES", 30)
     set_to(trees, "_checked", lru_cache(4)(trees._checked))
 
 

@@ -1,4 +1,4 @@
-"""A fitted model taught what was measured elsewhere: its leaves moved, a second opinion beside it.
+"""A fitted model taught what was measured elsewhere: leaves moved, and trees that go on from it.
 
 Both leave the model what it is, a model of trees of the same kind and in the same files, which
 costs a search no more than before or little more. It goes on with the columns that it was trained
@@ -7,17 +7,13 @@ with.
 - Leaves moved: what the model leaves unexplained is brought down to what each of its leaves is
   worth (:mod:`costlib.models.residual`), so few programs go far. What holds in one task alone is
   left out.
-- A second opinion: trees that know nothing but the programs are grown beside the model, and scores
-  add up. Both err, and not alike, so the sum ranks better than either.
-
-Boosting that goes on from the model's scores needs more programs than either to gain as much, and
-ranks worse than the model where there are few.
+- Trees added: boosting goes on from there, several times by chance, and the mean counts (bagging,
+  Breiman 1996). Once alone it learns by heart what the few programs have; the mean does much less.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import product, starmap
 from typing import NamedTuple
 
 import numpy as np
@@ -33,25 +29,34 @@ from costlib.models.trees import added_up, grow
 _SHARES = (0.5, 1.0)
 """How far leaves may be moved, as multiples of what they are found to be worth."""
 
-_SECOND = 400
-"""How many trees a second opinion has at most; no more than the model has."""
+_TIMES = 4
+"""How often boosting goes on."""
 
-_OPINIONS = (0.0, 0.5, 1.0, 2.0)
-"""How much a second opinion may count beside the model, both of the same spread."""
+_GROWN = {"learning_rate": 0.05, "bagging_fraction": 0.7, "bagging_freq": 1}
+"""How its trees are grown, whatever the model's were."""
+
+_TREES = 100
+"""How many it adds each time."""
 
 
 class _Way(NamedTuple):
-    """How far leaves are moved, and how much a second opinion counts."""
+    """How far leaves are moved, and how much the added trees count."""
 
     share: float
-    opinion: float
+    added: float
 
     def __str__(self) -> str:
         moved = f"leaves moved by {self.share:g}"
-        return f"{moved}, a second opinion by {self.opinion:g}" if self.opinion else moved
+        return f"{moved}, trees added by {self.added:g}" if self.added else moved
 
 
-_WAYS = {str(way): way for way in starmap(_Way, product(_SHARES, _OPINIONS))}
+_CAREFUL = _SHARES[0]
+"""How far leaves are moved where trees are added."""
+
+_WAYS = {
+    str(way): way
+    for way in (*(_Way(share, 0) for share in _SHARES), _Way(_CAREFUL, 0.5), _Way(_CAREFUL, 1.0))
+}
 
 
 class FineTuning:
@@ -94,18 +99,16 @@ class FineTuning:
             return {}
         scores = self._model.predict(batch)
         moved = worth_of(self._worth, self._model.leaves(batch))
-        second = self._spread * np.asarray(self._second.predict(self._model.seen(batch).pooled()))
-        return {
-            name: scores + way.share * moved + way.opinion * second for name, way in _WAYS.items()
-        }
+        added = np.asarray(self._added.predict(self._model.seen(batch).pooled()))
+        return {name: scores + way.share * moved + way.added * added for name, way in _WAYS.items()}
 
     def model(self, way: str) -> CostModel:
         """Return the model that comes of one of the ways."""
         assert self._model is not None, "there is no way"
-        share, opinion = _WAYS[way]
+        share, added = _WAYS[way]
         booster = self._with_leaves_moved(self._model, share)
-        if opinion:
-            booster = added_up((booster, 1.0), (self._second, opinion * self._spread))
+        if added:
+            booster = added_up((booster, 1.0), (self._added, added))
         return _of(self._model, booster)
 
     @cached_property
@@ -117,23 +120,22 @@ class FineTuning:
         return shared_worth(self._model.predict(batch), 1 / labels, leaves, groups)
 
     @cached_property
-    def _second(self) -> lgb.Booster:
-        """Trees that know nothing of the model."""
-        assert self._model is not None
-        columns, relevance, sizes = self._model.ranking_data(*self._learnt)
-        parameters = self._model.parameters(self._seed) | {"force_row_wise": True}
-        data = lgb.Dataset(columns, relevance, group=sizes)
-        rounds = min(_SECOND, self._model.num_trees)
-        return grow(f"{self._model.kind}, a second opinion", parameters, data, rounds)
+    def _added(self) -> lgb.Booster:
+        """Trees that go on from the model with its leaves moved."""
+        model = self._model
+        assert model is not None
+        batch, _, groups = self._learnt
+        moved = _CAREFUL * worth_of(self._worth, model.leaves(batch))
+        start = (model.predict(batch) + moved)[np.argsort(groups, kind="stable")]
+        columns, relevance, sizes = model.ranking_data(*self._learnt)
 
-    @cached_property
-    def _spread(self) -> float:
-        """By how much the model's scores spread wider than those of the second opinion."""
-        assert self._model is not None
-        batch, _, _ = self._learnt
-        pooled = self._model.seen(batch).pooled()
-        ours, theirs = (np.std(one.predict(pooled)) for one in (self._model.booster, self._second))
-        return float(ours / theirs) if theirs > 0 else 0.0
+        def grown(seed: int) -> lgb.Booster:
+            parameters = model.parameters(seed) | _GROWN | {"force_row_wise": True}
+            data = lgb.Dataset(columns, relevance, group=sizes, init_score=start)
+            return grow(f"{model.kind}, fine-tuned", parameters, data, _TREES)
+
+        seeds = range(self._seed, self._seed + _TIMES)
+        return added_up(*((grown(seed), 1 / _TIMES) for seed in seeds))
 
     def _with_leaves_moved(self, model: GbdtModel, share: float) -> lgb.Booster:
         booster = lgb.Booster(model_str=model.booster.model_to_string())
