@@ -53,10 +53,11 @@ class _Way(NamedTuple):
 _CAREFUL = _SHARES[0]
 """How far leaves are moved where trees are added."""
 
-_WAYS = {
-    str(way): way
-    for way in (*(_Way(share, 0) for share in _SHARES), _Way(_CAREFUL, 0.5), _Way(_CAREFUL, 1.0))
-}
+_ADDED = (0.5, 1.0, 2.0)
+"""How much those may count."""
+
+_ALL = [_Way(share, 0) for share in _SHARES] + [_Way(_CAREFUL, added) for added in _ADDED]
+_WAYS = {str(way): way for way in _ALL}
 
 
 class FineTuning:
