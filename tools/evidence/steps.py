@@ -187,7 +187,7 @@ STEPS = (
         "tools.benchmarks.transfer",
         "--seed 0",
         f"--seed 0 --dataset {_SAMPLE}",
-        5,
+        11,
         0.3,
         "transfer",
         Shown("transfer", "real machines", "transfer"),
