@@ -113,21 +113,30 @@ class FineTuning:
         return _of(self._model, booster)
 
     @cached_property
+    def _scores(self) -> Floats:
+        """What the model says of the programs to learn from."""
+        assert self._model is not None
+        return self._model.predict(self._learnt[0])
+
+    @cached_property
+    def _leaves(self) -> Integers:
+        """The leaves that those fall into."""
+        assert self._model is not None
+        return self._model.leaves(self._learnt[0])
+
+    @cached_property
     def _worth(self) -> Floats:
         """Of each leaf; labels are latencies but for a factor of each task, which is no matter."""
-        assert self._model is not None
-        batch, labels, groups = self._learnt
-        leaves = self._model.leaves(batch)
-        return shared_worth(self._model.predict(batch), 1 / labels, leaves, groups)
+        _, labels, groups = self._learnt
+        return shared_worth(self._scores, 1 / labels, self._leaves, groups)
 
     @cached_property
     def _added(self) -> lgb.Booster:
         """Trees that go on from the model with its leaves moved."""
         model = self._model
         assert model is not None
-        batch, _, groups = self._learnt
-        moved = _CAREFUL * worth_of(self._worth, model.leaves(batch))
-        start = (model.predict(batch) + moved)[np.argsort(groups, kind="stable")]
+        moved = _CAREFUL * worth_of(self._worth, self._leaves)
+        start = (self._scores + moved)[np.argsort(self._learnt[2], kind="stable")]
         columns, relevance, sizes = model.ranking_data(*self._learnt)
 
         def grown(seed: int) -> lgb.Booster:

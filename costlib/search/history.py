@@ -84,7 +84,7 @@ class TaskHistory:
         self.origins[origin] += 1
         self._looks[name] += 1
         self._last[name] = len(self)
-        if latency_s is not None:
+        if latency_s is not None and (calm or name not in self._calm):
             (self._raced.add if raced else self._raced.discard)(name)
             self._note(name, latency_s, calm=calm)
         self.best_after_s.append(self.best_s)
@@ -94,8 +94,7 @@ class TaskHistory:
         if calm and name not in self._calm:
             samples_s.clear()
             self._calm.add(name)
-        if calm or name not in self._calm:
-            samples_s.append(latency_s)
+        samples_s.append(latency_s)
         best_s = self.best_s
         self.latencies_s[name] = median_low(samples_s)
         if name == self.best:

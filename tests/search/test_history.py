@@ -102,7 +102,8 @@ def test_the_best_latency_after_each_measurement_rises_where_luck_is_found_out()
 def test_what_was_raced_is_known_roughly() -> None:
     history = TaskHistory()
     history.add(PROGRAMS["a"], 1.0, Origin.RANDOM, raced=True)
-    history.add(PROGRAMS["b"], 2.0, Origin.EVOLVED)
+    history.add(PROGRAMS["b"], 2.0, Origin.EVOLVED, calm=True)
+    history.add(PROGRAMS["b"], 3.0, Origin.REPEATED, raced=True)
     assert [latency_s for latency_s, _ in history.elite] == [1.0, 2.0]
     assert [latency_s for latency_s, _ in history.timed_well] == [2.0]
-    assert history.origins == {Origin.RANDOM: 1, Origin.EVOLVED: 1}
+    assert history.origins == {Origin.RANDOM: 1, Origin.EVOLVED: 1, Origin.REPEATED: 1}

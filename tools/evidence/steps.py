@@ -2,8 +2,8 @@
 
 Minutes are those that a step took on two cores of AMD Turin. Races that have not run there took
 their time on AMD Genoa with AVX-512, and are scaled as the ablation is, which was raced on both.
-``ablation_mobilenet_v2`` and ``surrogate`` are as they took there, ``preparation`` is an estimate.
-Quick runs were timed on Genoa, but for those on a surrogate.
+``ablation_mobilenet_v2``, ``surrogate`` and ``transfer`` are as they took there, ``preparation`` is
+an estimate. Quick runs were timed on Genoa, but for those on a surrogate.
 """
 
 from __future__ import annotations
