@@ -37,7 +37,8 @@ def slower_by_winograd(
         image, weight, output, transformed, multiplied, products = kind
         direct = mean(
             lambda name, shapes: (
-                "conv2d" in name and [*shapes[:2], shapes[-1]] == [image, weight, output]
+                ("conv2d" in name or "conv3d" in name)
+                and [*shapes[:2], shapes[-1]] == [image, weight, output]
             )
         )
         steps = (

@@ -1,42 +1,57 @@
 """Permutations from channels last to channels first moved behind what does not care.
 
 Where convolutions have their channels last, what stands between two of them is computed so, too,
-and the permutations around it meet and vanish.
+and the permutations around it meet and vanish. Images here are of one, two or three dimensions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from costlib.tvm_compat import relax, tirx, tvm
 from costlib.workloads.behind_products import ELEMENTWISE, ROUNDING, Looking
 from costlib.workloads.folding import permutation, rewritten, static_type
 
-TO_LAST, TO_FIRST = [0, 2, 3, 1], [0, 3, 1, 2]
-"""The permutations of a batch of images."""
-
 _ALIKE = ELEMENTWISE | ROUNDING
 _POOLING = {
-    "relax.nn.max_pool2d": relax.op.nn.max_pool2d,
-    "relax.nn.avg_pool2d": relax.op.nn.avg_pool2d,
+    f"relax.nn.{kind}_pool{dimensions}d": getattr(relax.op.nn, f"{kind}_pool{dimensions}d")
+    for kind in ("avg", "max")
+    for dimensions in (1, 2, 3)
 }
+_LAYOUTS = {"NCW": "NWC", "NCHW": "NHWC", "NCDHW": "NDHWC"}
 _REDUCTIONS = {"relax.max", "relax.mean", "relax.min", "relax.sum"}
 
 
-def channels_stay_last(mod: Any) -> Any:
-    """Move them in a Relax module as far as they go."""
-    return rewritten(mod, lambda _: _Mover())
+def to_last(rank: int) -> list[int]:
+    """Return the permutation of a batch of images, an array of so many axes, to channels last."""
+    return [0, *range(2, rank), 1]
+
+
+def to_first(rank: int) -> list[int]:
+    """Return the permutation back."""
+    return [0, rank - 1, *range(1, rank - 1)]
+
+
+def channels_stay_last(mod: Any, ranks: Collection[int]) -> Any:
+    """Move them in a Relax module as far as they go, for images that are arrays of so many axes."""
+    return rewritten(mod, lambda _: _Mover(ranks))
 
 
 @relax.expr_functor.mutator
 class _Mover(Looking):
+    def __init__(self, ranks: Collection[int]) -> None:
+        super().__init__()
+        self.ranks = ranks
+
     def visit_call_(self, call: Any) -> Any:
         shape, _ = static_type(call)
         call = self.visit_expr_post_order(call)
         name = getattr(call.op, "name", "")
-        if shape is None or len(shape) != len(TO_LAST):
+        if shape is None or len(shape) not in self.ranks:
             return call
-        if name == "relax.permute_dims" and permutation(call) == TO_LAST:
+        order = to_last(len(shape))
+        if name == "relax.permute_dims" and permutation(call) == order:
             source = self._last(call.args[0])
             return call if source is None else source
         if name in _ALIKE:
@@ -48,14 +63,14 @@ class _Mover(Looking):
             return call
         if name == "relax.nn.pad" and str(call.attrs.pad_mode) == "constant":
             pairs = [int(n) for n in call.attrs.pad_width]
-            around = [n for axis in TO_LAST for n in pairs[2 * axis : 2 * axis + 2]]
+            around = [n for axis in order for n in pairs[2 * axis : 2 * axis + 2]]
             return self._first(
                 relax.op.nn.pad(source, around, pad_value=float(call.attrs.pad_value))
             )
-        if name in _POOLING and str(call.attrs.layout) == "NCHW":
+        if name in _POOLING and str(call.attrs.layout) in _LAYOUTS:
             return self._first(self._pooled(call, source))
         if name in _REDUCTIONS and call.attrs.keepdims and call.attrs.axis is not None:
-            axes = [TO_LAST.index(int(axis) % 4) for axis in call.attrs.axis]
+            axes = [order.index(int(axis) % len(order)) for axis in call.attrs.axis]
             operator = getattr(relax.op, name.removeprefix("relax."))
             return self._first(operator(source, axes, keepdims=True))
         return call
@@ -70,7 +85,7 @@ class _Mover(Looking):
             dilation=[int(n) for n in attrs.dilation],
             ceil_mode=bool(attrs.ceil_mode),
             count_include_pad=bool(attrs.count_include_pad),
-            layout="NHWC",
+            layout=_LAYOUTS[str(attrs.layout)],
         )
 
     def _joined(self, call: Any) -> Any:
@@ -78,7 +93,8 @@ class _Mover(Looking):
         parts = [self._last(part) for part in self.parts(call)]
         if not parts or None in parts:
             return call
-        return self._first(relax.op.concat(parts, TO_LAST.index(int(call.attrs.axis) % 4)))
+        order = to_last(len(static_type(call)[0] or ()))
+        return self._first(relax.op.concat(parts, order.index(int(call.attrs.axis) % len(order))))
 
     def _elementwise(self, call: Any, shape: tuple[int, ...]) -> Any:
         """Compute it with channels last, if one argument comes so and the others are small."""
@@ -93,24 +109,27 @@ class _Mover(Looking):
             extents, _ = static_type(argument)
             if extents is None or extents == shape:
                 return call
-            operands.append(self._spread(argument, extents))
+            operands.append(self._spread(argument, extents, len(shape)))
         return self._first(relax.Call(call.op, operands, call.attrs))
 
-    def _spread(self, argument: Any, extents: tuple[int, ...]) -> Any:
+    def _spread(self, argument: Any, extents: tuple[int, ...], rank: int) -> Any:
         """Return what is spread over images with channels first, for those with channels last."""
         if not extents:
             return argument
-        whole = (1,) * (len(TO_LAST) - len(extents)) + extents
+        whole = (1,) * (rank - len(extents)) + extents
         if whole != extents:
             argument = self.builder_.emit(relax.op.reshape(argument, whole))
-        return self.builder_.emit(relax.op.permute_dims(argument, TO_LAST))
+        return self.builder_.emit(relax.op.permute_dims(argument, to_last(rank)))
 
     def _last(self, expr: Any) -> Any | None:
         """Return the images with channels last that an expression is a permutation of."""
         if isinstance(expr, tvm.ir.GenericConst):
             return None
         found = self.bound(expr, "relax.permute_dims")
-        return found.args[0] if found is not None and permutation(found) == TO_FIRST else None
+        if found is None or (order := permutation(found)) != to_first(len(order)):
+            return None
+        return found.args[0]
 
     def _first(self, call: Any) -> Any:
-        return relax.op.permute_dims(self.builder_.emit(call), TO_FIRST)
+        images = self.builder_.emit(call)
+        return relax.op.permute_dims(images, to_first(len(static_type(images)[0] or ())))

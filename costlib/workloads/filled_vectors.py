@@ -17,14 +17,14 @@ from costlib.workloads.computed import call_computed, cut
 from costlib.workloads.folding import constant_of, static_type
 
 _DTYPE = "float32"
-_LAYOUTS = "NHWC", "OHWI"
+_LAYOUTS = ("NHWC", "OHWI"), ("NDHWC", "ODHWI")
 
 
 def with_filled_vectors(mod: Any, hardware: Hardware) -> Any:
     """Fill up the constant weights of products and convolutions in a Relax module.
 
     Those are of float32, with at least as many outputs as a vector of a CPU holds, and not a
-    multiple of it; convolutions are those in NHWC without groups.
+    multiple of it; convolutions are those in NHWC or NDHWC without groups.
     """
     lanes = hardware.vector_bits // 32 if hardware.kind == "cpu" else 0
     for name, function in mod.functions.items() if lanes > 1 else ():
@@ -44,9 +44,7 @@ class _Rewriter(relax.PyExprMutator):  # type: ignore[misc]
     def visit_call_(self, call: Any) -> Any:
         shape, dtype = static_type(call)
         call = self.visit_expr_post_order(call)
-        operator = {"relax.matmul": _product, "relax.nn.conv2d": _convolution}.get(
-            getattr(call.op, "name", "")
-        )
+        operator = _OPERATORS.get(getattr(call.op, "name", ""))
         if operator is None or shape is None or dtype != _DTYPE:
             return call
         data, weight = call.args
@@ -84,16 +82,25 @@ def _product(builder: Any, call: Any, shape: tuple[int, ...], missing: int) -> A
 def _convolution(builder: Any, call: Any, shape: tuple[int, ...], missing: int) -> Any:
     attrs = call.attrs
     layouts = str(attrs.data_layout), str(attrs.kernel_layout)
-    if layouts != _LAYOUTS or str(attrs.out_layout) != _LAYOUTS[0] or int(attrs.groups) > 1:
+    if layouts not in _LAYOUTS or str(attrs.out_layout) != layouts[0] or int(attrs.groups) > 1:
         return call
     strides, padding, dilation = (
         [int(n) for n in attrs[name]] for name in ("strides", "padding", "dilation")
     )
 
     def compute(x: Any, weight: Any) -> Any:
-        whole = topi.nn.conv2d(x, weight, strides, padding, dilation, *_LAYOUTS)
+        whole = topi.nn.conv(x, weight, strides, padding, dilation, 1, *layouts)
         return cut(whole, shape)
 
     data, weight = call.args
-    filled = np.pad(weight.value.numpy(), [(0, missing), (0, 0), (0, 0), (0, 0)])
-    return call_computed(builder, "conv2d", compute, [data, constant_of(filled)])
+    array = weight.value.numpy()
+    filled = np.pad(array, [(0, missing), *[(0, 0)] * (array.ndim - 1)])
+    name = call.op.name.removeprefix("relax.nn.")
+    return call_computed(builder, name, compute, [data, constant_of(filled)])
+
+
+_OPERATORS = {
+    "relax.matmul": _product,
+    "relax.nn.conv2d": _convolution,
+    "relax.nn.conv3d": _convolution,
+}

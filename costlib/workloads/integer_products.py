@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from costlib.tvm_compat import relax, tvm
-from costlib.workloads.channels_last import TO_FIRST, TO_LAST, channels_stay_last
+from costlib.workloads.channels_last import channels_stay_last, to_first, to_last
 from costlib.workloads.folding import constant_of, is_call, permutation, rewritten, static_type
 
 _LARGEST_SUM = 2**31 - 1
 
 _CONV2D, _MATMUL = "relax.nn.conv2d", "relax.matmul"
+
+_RANK = len("NCHW")
 
 
 def with_integer_products(mod: Any) -> Any:
@@ -36,7 +38,8 @@ def with_integer_products(mod: Any) -> Any:
         return rewriters[-1]
 
     changed = rewritten(mod, rewriter)
-    return channels_stay_last(changed) if any(one.convolves for one in rewriters) else changed
+    convolves = any(one.convolves for one in rewriters)
+    return channels_stay_last(changed, [_RANK]) if convolves else changed
 
 
 @dataclass(frozen=True)
@@ -111,14 +114,14 @@ class _Rewriter(relax.PyExprMutator):  # type: ignore[misc]
             return None
         self.convolves = True
         codes, zero = self._unsigned(data)
-        codes = self._emit(relax.op.permute_dims(codes, TO_LAST))
+        codes = self._emit(relax.op.permute_dims(codes, to_last(_RANK)))
         top, left, bottom, right = (int(n) for n in attrs.padding)
         if any((top, left, bottom, right)):
             around = [0, 0, top, bottom, left, right, 0, 0]
             codes = self._emit(relax.op.nn.pad(codes, around, pad_value=float(zero)))
         convolution = relax.op.nn.conv2d(
             codes,
-            _signed(whole.transpose(TO_LAST)),
+            _signed(whole.transpose(to_last(_RANK))),
             strides=[int(n) for n in attrs.strides],
             dilation=[int(n) for n in attrs.dilation],
             groups=int(attrs.groups),
@@ -130,7 +133,7 @@ class _Rewriter(relax.PyExprMutator):  # type: ignore[misc]
         extra = (-zero * whole.sum((1, 2, 3), dtype="int32")).reshape(along)
         sums = self._corrected(self._emit(convolution), extra)
         scaled = self._scaled(sums, data, None if scale is None else scale.reshape(along))
-        return relax.op.permute_dims(self._emit(scaled), TO_FIRST)
+        return relax.op.permute_dims(self._emit(scaled), to_first(_RANK))
 
     def _unsigned(self, data: _Activations) -> tuple[Any, int]:
         """Return activations as uint8, and their zero point."""

@@ -1,8 +1,8 @@
 """Networks in layouts that CPUs often like better than the NCHW of PyTorch.
 
-``+nhwc`` has channels last, in 1-D as well; ``+nchw8c`` blocks of 8 channels, as oneDNN does.
-Convolutions, and with them everything between them that does not care, are converted; what comes
-in and goes out keeps its layout. Both may be followed by ``+winograd``, see
+``+nhwc`` has channels last, in 1-D and 3-D as well; ``+nchw8c`` has blocks of 8 channels, as oneDNN
+does. Convolutions, and with them everything between them that does not care, are converted; what
+comes in and goes out keeps its layout. Both may be followed by ``+winograd``, see
 :mod:`costlib.workloads.winograd`.
 """
 
@@ -26,8 +26,8 @@ from costlib.workloads.unmoved import without_idle_moves
 from costlib.workloads.winograd import WINOGRAD, by_winograd
 
 CHANNELS_LAST = "nhwc"
-_CONV1D, _CONV2D = "relax.nn.conv1d", "relax.nn.conv2d"
-_FIRST = {_CONV1D: "NCW", _CONV2D: "NCHW"}
+_CONV1D, _CONV2D, _CONV3D = (f"relax.nn.conv{dimensions}d" for dimensions in (1, 2, 3))
+_FIRST = {_CONV1D: "NCW", _CONV2D: "NCHW", _CONV3D: "NCDHW"}
 
 
 def best_block(hardware: Hardware) -> str:
@@ -65,7 +65,7 @@ def in_layout(network: Network, layout: str) -> Network:
 
 
 def has_channels_first(mod: Any) -> bool:
-    """Whether a Relax module has convolutions in NCHW, or in NCW."""
+    """Whether a Relax module has convolutions in NCHW, NCW or NCDHW."""
     return bool(_channels_first(mod))
 
 
@@ -76,7 +76,7 @@ def has_channels_first_alone(mod: Any) -> bool:
 
 
 def other_layouts(mod: Any, hardware: Hardware) -> list[str]:
-    """Return the layouts that its convolutions may be converted to; in 1-D there are no blocks."""
+    """Return the layouts that its convolutions may be converted to; blocks are for 2-D alone."""
     found = _channels_first(mod)
     if _CONV2D in found:
         return [CHANNELS_LAST, best_block(hardware)]
@@ -128,7 +128,8 @@ def converted(mod: Any, layout: str, *, phased: bool = True) -> Any:
         changed = tvm.transform.Sequential(passes)(without_clip)
         if layout == CHANNELS_LAST:  # TVM carries a layout over to some operators alone.
             clean = tvm.transform.Sequential(passes[-2:])
-            changed = without_idle_moves(clean(channels_stay_last(changed)))
+            ranks = {len(_FIRST[name]) for name, _ in _layouts_of_convolutions(mod)}
+            changed = without_idle_moves(clean(channels_stay_last(changed, ranks)))
         return changed
 
 
@@ -159,7 +160,11 @@ def legalize_conv2d(builder: Any, call: Any) -> Any:
 def _layouts(layout: str) -> dict[str, list[str]]:
     """Return the layouts of data and kernel of what is converted."""
     if layout == CHANNELS_LAST:
-        return {_CONV1D: ["NWC", "OWI"], _CONV2D: ["NHWC", "OHWI"]}
+        return {
+            _CONV1D: ["NWC", "OWI"],
+            _CONV2D: ["NHWC", "OHWI"],
+            _CONV3D: ["NDHWC", "ODHWI"],
+        }
     block = layout.removeprefix("nchw").removesuffix("c")
     return {_CONV2D: [f"NCHW{block}c", f"OIHW{block}i{block}o"]}
 

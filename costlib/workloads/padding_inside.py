@@ -12,7 +12,10 @@ from costlib.tvm_compat import relax
 from costlib.workloads.behind_products import Looking
 from costlib.workloads.folding import rewritten
 
-_CONVOLUTIONS = {"relax.nn.conv1d": relax.op.nn.conv1d, "relax.nn.conv2d": relax.op.nn.conv2d}
+_CONVOLUTIONS = {
+    f"relax.nn.conv{dimensions}d": getattr(relax.op.nn, f"conv{dimensions}d")
+    for dimensions in (1, 2, 3)
+}
 _PAD = "relax.nn.pad"
 
 

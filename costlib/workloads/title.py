@@ -22,6 +22,9 @@ _SMALL_WEIGHTS = "int"
 _PACKED, _BLOCKS = "packed", ((16, 4), (16, 2), (4, 4))
 """What a product with packed weights has in its name, and the innermost extents of those."""
 
+_LAYOUTS = {2: "NHWC", 3: "NDHWC"}
+"""Those with channels last that are named, by the dimensions of images."""
+
 _MOST_LANES = 16
 """Weights of convolutions with channels last are filled up with fewer outputs than that."""
 
@@ -171,7 +174,8 @@ def _extents(operator: str, shapes: Sequence[tuple[int, ...]]) -> str:
         return text
     spatial = int(found.group(2))
     if len(shapes[1]) == spatial + 2 and _channels_last(shapes):
-        return f"{text}, {_times(shapes[1][1:-1])} NHWC" if spatial == 2 else text
+        layout = _LAYOUTS.get(spatial)
+        return f"{text}, {_times(shapes[1][1:-1])} {layout}" if layout else text
     return f"{text}, {_times(shapes[1][2 : 2 + spatial])}"
 
 

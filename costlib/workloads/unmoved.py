@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 
 from costlib.tvm_compat import relax
-from costlib.workloads.channels_last import TO_FIRST, TO_LAST
+from costlib.workloads.channels_last import to_first, to_last
 from costlib.workloads.folding import is_call, permutation, rewritten, static_type
 
 _PERMUTE = "relax.permute_dims"
 _RESHAPES = {f"relax.{name}" for name in ("expand_dims", "flatten", "reshape", "squeeze")}
+
+_OF_IMAGES = [order(rank) for order in (to_first, to_last) for rank in (4, 5)]
 
 _MOST = 1 << 24
 """Numbers of a tensor of which it is looked where each of them goes."""
@@ -44,7 +46,7 @@ class _Rewriter(relax.PyExprMutator):  # type: ignore[misc]
         for step in self._moves(call):
             steps.insert(0, step)
             permutations = [permutation(one) for one in steps if is_call(one, _PERMUTE)]
-            is_of_images = TO_FIRST in permutations or TO_LAST in permutations
+            is_of_images = any(one in _OF_IMAGES for one in permutations)
             if is_of_images and is_call(step, _PERMUTE) and _stays(steps, size):
                 return step.args[0]
         return None

@@ -2,10 +2,13 @@
 
 Each is written with its schedule: tiles in parallel, channels in vectors, everything else a
 straight line, in which what two sums share is computed once. There is nothing in them to tune.
+
+A batch of volumes is one of images to them, its slices.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +18,7 @@ from numpy.polynomial.polynomial import polyfromroots
 
 from costlib.tvm_compat import tirx
 from costlib.workloads.computed import FUSED_WITH_WHAT_FOLLOWS
-from costlib.workloads.written_kernels import written_kernel
+from costlib.workloads.written_kernels import indices_of, written_kernel
 
 _TAPS = 3
 _POINTS = {
@@ -43,14 +46,16 @@ _LANES = (16, 8)
 
 @dataclass(frozen=True)
 class Image:
-    """A tensor of images with channels last, or in blocks.
+    """A tensor of images with channels last, or in blocks; or of volumes with channels last.
 
     Attributes
     ----------
     batch, height, width, channels
-        Its logical extents.
+        Its logical extents; each slice of a volume is an image.
     block
         Channels of a block, ``None`` with channels last.
+    depth
+        Slices of a volume; ``None`` if there are no volumes.
     """
 
     batch: int
@@ -58,12 +63,18 @@ class Image:
     width: int
     channels: int
     block: int | None = None
+    depth: int | None = None
+
+    @property
+    def volumes(self) -> tuple[int, ...]:
+        """Volumes and the slices of each; how many images, if there are no volumes."""
+        return (self.batch,) if self.depth is None else (self.batch // self.depth, self.depth)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """How it is stored."""
         if self.block is None:
-            return self.batch, self.height, self.width, self.channels
+            return *self.volumes, self.height, self.width, self.channels
         return self.batch, self.channels // self.block, self.height, self.width, self.block
 
     @property
@@ -74,7 +85,8 @@ class Image:
     def place(self, image: Any, y: Any, x: Any, channel: Any) -> list[Any]:
         """Return the indices of a number."""
         if self.block is None:
-            return [image, y, x, channel]
+            at = [image] if self.depth is None else indices_of(image, self.volumes)
+            return [*at, y, x, channel]
         chunk, inner = tirx.indexdiv(channel, self.block), tirx.indexmod(channel, self.block)
         return [image, chunk, y, x, inner]
 
@@ -84,15 +96,19 @@ def places(tile: int) -> int:
     return (tile + _TAPS - 1) ** 2
 
 
-def tiles(output: Image, tile: int) -> int:
-    """Return how many tiles an output consists of."""
-    return output.batch * -(-output.height // tile) * -(-output.width // tile)
+def tiles(image: Image, output: Image, tile: int) -> tuple[int, ...]:
+    """Return how the tiles of what a convolution reads or writes are stored.
+
+    They are so many, for volumes in each slice of each of them.
+    """
+    of_one = -(-output.height // tile) * -(-output.width // tile)
+    return (image.batch * of_one,) if image.depth is None else (*image.volumes, of_one)
 
 
 def transformed_weights(weight: np.ndarray, tile: int) -> np.ndarray:
-    """Transform float32 `O x I x 3 x 3` to `places x I x O`."""
+    """Transform float32 `O x I x ... x 3 x 3` to `places x ... x I x O`."""
     before, _, _ = _matrices(tile)
-    found = np.einsum("ak,oikl,bl->abio", before, weight.astype("float64"), before, optimize=True)
+    found = np.einsum("ak,oi...kl,bl->ab...io", before, weight.astype("float64"), before)
     return np.ascontiguousarray(found.reshape(places(tile), *found.shape[2:]).astype(weight.dtype))
 
 
@@ -104,14 +120,15 @@ def input_transform(image: Image, output: Image, padding: tuple[int, int], tile:
     image, output
         What the convolution reads and writes.
     padding
-        Zeros above and left of the image.
+        Zeros above and left of each image.
     tile
         Outputs of a tile in each direction.
     """
     _, matrix, _ = _matrices(tile)
     size = len(matrix)
     x = _buffer("x", image.shape)
-    v = _buffer("v", (places(tile), tiles(output, tile), image.channels))
+    stored = tiles(image, output, tile)
+    v = _buffer("v", (places(tile), *stored, image.channels))
 
     def body(index: Any, channel: Any) -> list[Any]:
         line = _Line()
@@ -131,28 +148,29 @@ def input_transform(image: Image, output: Image, padding: tuple[int, int], tile:
 
         values = line.transformed(matrix, [[read(y, x_) for x_ in columns] for y in rows])
         stores = [
-            tirx.BufferStore(v, values[i][j], [i * size + j, index, channel])
+            tirx.BufferStore(v, values[i][j], [i * size + j, *_stored(index, stored), channel])
             for i in range(size)
             for j in range(size)
         ]
         return [*line.statements, *stores]
 
-    return _function(x, v, tiles(output, tile), image, body, "winograd_input")
+    return _function(x, v, math.prod(stored), image, body, "winograd_input")
 
 
 def output_transform(output: Image, tile: int) -> Any:
     """Return the function that makes an image of products, `places x tiles x channels`."""
     _, _, matrix = _matrices(tile)
     size = len(matrix[0])
-    m = _buffer("m", (places(tile), tiles(output, tile), output.channels))
+    stored = tiles(output, output, tile)
+    m = _buffer("m", (places(tile), *stored, output.channels))
     y = _buffer("y", output.shape)
 
     def body(index: Any, channel: Any) -> list[Any]:
-        line = _Line()
+        line, at = _Line(), _stored(index, stored)
         number, top, left = _corner(index, output, tile)
         read = [
-            [line.named(tirx.BufferLoad(m, [i * size + j, index, channel])) for j in range(size)]
-            for i in range(size)
+            [line.named(tirx.BufferLoad(m, [place, *at, channel])) for place in row]
+            for row in np.arange(size * size).reshape(size, size).tolist()
         ]
         values = line.transformed(matrix, read)
         statements = line.statements
@@ -170,7 +188,7 @@ def output_transform(output: Image, tile: int) -> Any:
                 )
         return statements
 
-    function = _function(m, y, tiles(output, tile), output, body, OUTPUT)
+    function = _function(m, y, math.prod(stored), output, body, OUTPUT)
     return function.with_attr("op_pattern", FUSED_WITH_WHAT_FOLLOWS)
 
 
@@ -228,6 +246,11 @@ def _corner(index: Any, output: Image, tile: int) -> tuple[Any, Any, Any]:
         tirx.indexmod(tirx.indexdiv(index, across), down) * tile,
         tirx.indexmod(index, across) * tile,
     )
+
+
+def _stored(index: Any, tiles: tuple[int, ...]) -> list[Any]:
+    """Return where a tile is stored."""
+    return [index] if len(tiles) == 1 else indices_of(index, tiles)
 
 
 def _buffer(name: str, shape: Sequence[int]) -> Any:

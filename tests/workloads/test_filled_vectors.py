@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -37,6 +38,12 @@ def product(x: Sequence[int], weight: Sequence[int]) -> Network:
     return load_network(torch.export.export(Product(*weight), (torch.randn(*x),)))
 
 
+def over_volumes(outputs: int) -> Network:
+    layer = nn.Conv3d(8, outputs, 3, padding=1)
+    exported = torch.export.export(nn.Sequential(layer, nn.ReLU()), (torch.randn(2, 8, 3, 7, 9),))
+    return varied(load_network(exported), "nhwc")
+
+
 def convolution(outputs: int, layout: str = "nhwc", groups: int = 1, stride: int = 1) -> Network:
     layer = nn.Conv2d(8, outputs, 3, groups=groups, stride=stride, padding=1)
     exported = torch.export.export(nn.Sequential(layer, nn.ReLU()), (torch.randn(2, 8, 7, 9),))
@@ -50,7 +57,7 @@ def with_lanes(lanes: int) -> Hardware:
 
 def heavy(network: Network, hardware: Hardware) -> Task:
     tasks = extract_tasks(network, hardware)
-    return next(task for task in tasks if "matmul" in task.name or "conv2d" in task.name)
+    return next(task for task in tasks if re.search("matmul|conv[23]d", task.name))
 
 
 def weight(task: Task) -> tuple[int, ...]:
@@ -86,6 +93,15 @@ def test_convolutions(stride: int) -> None:
     assert weight(task) == (32, 3, 3, 8)
     assert task.title.startswith("conv2d 2×7×9×8 → 2×")
     assert "×20, 3×3 NHWC + add + relu" in task.title
+
+
+def test_convolutions_of_volumes() -> None:
+    network, hardware = over_volumes(20), with_lanes(16)
+    found = check(network, hardware=hardware)
+    assert found.status == "right", found.reason
+    task = heavy(network, hardware)
+    assert weight(task) == (32, 3, 3, 3, 8)
+    assert task.title.startswith("conv3d 2×3×7×9×8 → 2×3×7×9×20, 3×3×3 NDHWC + add + relu")
 
 
 @pytest.mark.parametrize(

@@ -87,15 +87,27 @@ def test_a_run_tries_them(hardware: Hardware) -> None:
     assert len(matmul) == 1
 
 
-def test_convolutions_in_1_d_are_tried_with_channels_last(
-    hardware: Hardware, check: Callable[[Network], None]
+@pytest.mark.parametrize(
+    ("source", "shapes"),
+    [
+        ("conv1d 2 6 30 20 3 stride=2 pad=1", [(2, 30, 6), (20, 3, 6), (2, 15, 20)]),
+        (
+            "conv3d 2 6 4 7 8 16 3 stride=2 pad=1",
+            [(2, 4, 7, 8, 6), (16, 3, 3, 3, 6), (2, 2, 4, 4, 16)],
+        ),
+    ],
+)
+def test_convolutions_in_1_d_and_3_d_are_tried_with_channels_last(
+    source: str,
+    shapes: list[tuple[int, ...]],
+    hardware: Hardware,
+    check: Callable[[Network], None],
 ) -> None:
-    source = "conv1d 2 6 30 20 3 stride=2 pad=1"
     networks = NetworkSet.load([source], hardware, layouts="all").networks
     assert [network.name for network in networks] == [source, f"{source}+nhwc"]
     tasks = extract_tasks(networks[1], hardware)
-    (convolution,) = (task for task in tasks if task.name.startswith("conv1d"))
-    assert [shape for _, shape in convolution.arguments] == [(2, 30, 6), (20, 3, 6), (2, 15, 20)]
+    (convolution,) = (task for task in tasks if task.name.startswith("conv"))
+    assert [shape for _, shape in convolution.arguments] == shapes
     check(networks[1])
 
 

@@ -14,6 +14,7 @@ INSIDE: dict[str, tuple[nn.Module, nn.Module, tuple[int, ...]]] = {
     "uneven": (nn.ZeroPad2d((1, 2, 0, 3)), nn.Conv2d(4, 8, 3, stride=2), (1, 4, 9, 7)),
     "with padding": (nn.ZeroPad2d(1), nn.Conv2d(4, 4, 3, 2, padding=1, groups=4), (2, 4, 5, 6)),
     "1-D": (nn.ConstantPad1d((2, 0), 0.0), nn.Conv1d(4, 8, 3), (1, 4, 9)),
+    "3-D": (nn.ConstantPad3d((1, 0, 2, 3, 0, 1), 0.0), nn.Conv3d(4, 8, 3), (1, 4, 4, 5, 6)),
 }
 OUTSIDE: dict[str, tuple[nn.Module, nn.Module, tuple[int, ...]]] = {
     "no zeros": (nn.ConstantPad2d(1, 0.5), nn.Conv2d(4, 8, 3), (1, 4, 6, 6)),

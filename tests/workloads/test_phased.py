@@ -51,7 +51,7 @@ NOT_BY_PHASE: dict[str, Case] = {
 }
 
 
-BY_PHASE_NAME = re.compile(r"conv(1d_transpose_add|2d_transpose_add_leaky_relu)\d*")
+BY_PHASE_NAME = re.compile(r"conv[12]d_transpose_add_leaky_relu\d*")
 
 
 def loaded(case: Case) -> Network:

@@ -103,6 +103,46 @@ def test_computes_the_same(
         check(_as_winograd(module, (batch, inputs, *extents), layout, tile, patch))
 
 
+class OfVolumes(nn.Module):
+    """A convolution over volumes, with what is computed where its outputs are stored."""
+
+    def __init__(self, channels: int, slices: int, padding: tuple[int, int, int]) -> None:
+        super().__init__()
+        self.first = nn.Conv3d(channels, 16, 1)
+        self.second = nn.Conv3d(16, 16, (slices, 3, 3), padding=padding)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.first(x)
+        z = self.second(y)
+        return torch.relu(z + y) if z.shape == y.shape else torch.sigmoid(z)
+
+
+@pytest.mark.parametrize("tile", TILES)
+@pytest.mark.parametrize(
+    ("slices", "padding", "shape"),
+    [
+        (3, (1, 1, 1), (2, 8, 3, 9, 6)),
+        (2, (1, 0, 1), (1, 8, 4, 5, 9)),
+        (1, (0, 1, 0), (1, 8, 2, 6, 7)),
+    ],
+)
+def test_volumes(
+    slices: int,
+    padding: tuple[int, int, int],
+    shape: tuple[int, ...],
+    tile: int,
+    check: Callable[[Network], None],
+    hardware: Hardware,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = OfVolumes(shape[1], slices, padding)
+    network = _as_winograd(module, shape, "nhwc", tile, monkeypatch)
+    names = [task.name for task in extract_tasks(network, hardware)]
+    assert sum("conv3d" in name for name in names) == 1, "the first one has 1 x 1 x 1"
+    assert sum(name == "winograd_input" for name in names) == 1
+    check(network)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_what_follows_is_computed_where_outputs_are_stored(
     layout: str, hardware: Hardware, monkeypatch: pytest.MonkeyPatch
@@ -140,7 +180,7 @@ for guard in (start, start + 2 * page):
     assert libc.mprotect(ctypes.c_void_p(guard), ctypes.c_size_t(page), 0) == 0
 x = np.frombuffer(memory, "float32", page // 4, page).reshape(image.shape)
 x[:] = 1
-v = tvm.runtime.empty((places(tile), tiles(image, tile), 16), "float32")
+v = tvm.runtime.empty((places(tile), *tiles(image, image, tile), 16), "float32")
 library["main"](tvm.runtime.from_dlpack(x), v)
 print(np.isfinite(v.numpy()).all())
 """
@@ -172,6 +212,7 @@ def test_kernels_with_a_schedule_are_not_tuned(
         "dilated_conv2d 1 64 28 28 64 3 2 pad=2+nhwc",
         "conv2d 1 3 28 28 64 3 pad=1+nhwc",
         "conv2d 1 512 4 4 512 3 pad=1+nhwc",  # It would read more weights than it saves.
+        "conv3d 1 32 4 28 28 32 3 stride=2 pad=1+nhwc",
     ],
 )
 def test_not_for_every_convolution(source: str) -> None:

@@ -7,7 +7,7 @@ import logging
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,10 @@ from costlib.errors import InputError, UnsupportedModelError, quoted
 from costlib.tvm_compat import relax
 from costlib.tvm_compat.api import main_function
 from costlib.workloads.importers.torch_archive import data_of
+from costlib.workloads.importers.torch_parts import Parts, Variable
 from costlib.workloads.integer_products import with_integer_products
 from costlib.workloads.network import InputSpec, Network
-from costlib.workloads.signature import Signature, TensorSpec, Tree, leaf
+from costlib.workloads.signature import Signature
 from costlib.workloads.torch_arrays import to_numpy, to_torch
 from costlib.workloads.torch_operators import declare_quantised
 from costlib.workloads.torch_reference import TorchReference
@@ -63,7 +64,7 @@ def import_program(program: Any, name: str) -> Network:
     try:
         with _quiet():
             decomposed = _decomposed(program)
-            parts = _Parts.of(decomposed)
+            parts = Parts.of(decomposed)
             mod = with_integer_products(_built(decomposed, parts))
             examples = _examples(program, parts)
             reference = TorchReference(program.module(), parts.signature, parts.initial(), program)
@@ -142,7 +143,7 @@ def decomposed_graph(program: Any) -> Any:
 
 def signature_at(program: Any, sizes: Mapping[str, int]) -> Signature:
     """Return how a program is called with these extents of its symbols."""
-    return _Parts.of(program, sizes).signature
+    return Parts.of(program, sizes).signature
 
 
 def _decomposed(program: Any) -> Any:
@@ -179,157 +180,14 @@ def _writes(operator: Any) -> bool:
     return str(operator).endswith("_scatter.default")
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """What a program's graph takes and returns.
-
-    Attributes
-    ----------
-    given
-        What each placeholder is: a tensor or number that is constant, or the name of a variable.
-    state
-        Buffers that the program changes, as they are at first.
-    returned
-        Which results of the graph are outputs, and which, by name, new states.
-    """
-
-    signature: Signature
-    given: Sequence[Any]
-    state: Mapping[str, Any]
-    returned: Sequence[str | None]
-
-    def initial(self) -> dict[str, Any]:
-        return {name: tensor.clone() for name, tensor in self.state.items()}
-
-    @classmethod
-    def of(cls, program: Any, sizes: Mapping[str, int] | None = None) -> _Parts:
-        recorded = {node.name: node.meta.get("val") for node in program.graph.nodes}
-        given, inputs, state, arguments = _taken(program, recorded, sizes)
-        returned, outputs, results = _given_back(program, recorded, sizes)
-        call = program.call_spec
-        args, kwargs = _tree(call.in_spec, iter(arguments))["tuple"]
-        signature = Signature(
-            inputs=tuple(inputs),
-            outputs=tuple(outputs),
-            state=tuple(_spec(name, tensor) for name, tensor in state.items()),
-            arguments=args,
-            keywords=kwargs,
-            result=_tree(call.out_spec, iter(results)),
-        )
-        return cls(signature, given, state, returned)
-
-
-def _taken(
-    program: Any, recorded: Mapping[str, Any], sizes: Mapping[str, int] | None
-) -> tuple[list[Any], list[TensorSpec], dict[str, Any], list[Tree]]:
-    """Return what each placeholder is, the inputs, the first state and the arguments."""
-    from torch.export.graph_signature import InputKind, TensorArgument
-
-    changed = set(program.graph_signature.buffers_to_mutate.values())
-    tensors = {**program.state_dict, **program.constants}
-    given: list[Any] = []
-    inputs: list[TensorSpec] = []
-    state: dict[str, Any] = {}
-    arguments: list[Tree] = []
-    for spec in program.graph_signature.input_specs:
-        is_tensor = isinstance(spec.arg, TensorArgument)
-        if spec.kind == InputKind.TOKEN:
-            given.append(None)
-        elif spec.kind == InputKind.USER_INPUT and is_tensor:
-            arguments.append(leaf(len(inputs)))
-            inputs.append(_spec(spec.arg.name, recorded[spec.arg.name], sizes))
-            given.append(_Variable(spec.arg.name))
-        elif spec.kind == InputKind.USER_INPUT:
-            arguments.append({"constant": spec.arg.value})
-            given.append(spec.arg.value)
-        elif spec.kind == InputKind.BUFFER and spec.target in changed:
-            state[spec.target] = tensors[spec.target]
-            given.append(_Variable(spec.target))
-        elif is_tensor:
-            given.append(tensors[spec.target])
-        else:
-            raise UnsupportedModelError("it holds an object that is no tensor")
-    return given, inputs, state, arguments
-
-
-def _given_back(
-    program: Any, recorded: Mapping[str, Any], sizes: Mapping[str, int] | None
-) -> tuple[list[str | None], list[TensorSpec], list[Tree]]:
-    """Return what becomes of each of the graph's results, the outputs, and the call's results."""
-    from torch.export.graph_signature import OutputKind, TensorArgument
-
-    returned: list[str | None] = []
-    outputs: list[TensorSpec] = []
-    results: list[Tree] = []
-    for spec in program.graph_signature.output_specs:
-        if spec.kind == OutputKind.USER_INPUT_MUTATION:
-            raise UnsupportedModelError(
-                f"it writes into its input '{spec.target}'; return the new value instead"
-            )
-        if spec.kind == OutputKind.BUFFER_MUTATION:
-            returned.append(spec.target)
-        elif spec.kind == OutputKind.TOKEN:
-            returned.append("")
-        elif spec.kind != OutputKind.USER_OUTPUT:
-            raise UnsupportedModelError(f"it returns a {spec.kind.name.lower()}")
-        elif isinstance(spec.arg, TensorArgument):
-            results.append(leaf(len(outputs)))
-            returned.append(None)
-            outputs.append(_spec(f"output{len(outputs)}", recorded[spec.arg.name], sizes))
-        else:
-            results.append({"constant": spec.arg.value})
-            returned.append("")
-    if not outputs:
-        raise UnsupportedModelError("it returns no tensor")
-    return returned, outputs, results
-
-
-@dataclass(frozen=True)
-class _Variable:
-    name: str
-
-
-def _spec(name: str, tensor: Any, sizes: Mapping[str, int] | None = None) -> TensorSpec:
-    from costlib.workloads.importers.aten.graph import dtype_of
-
-    shape = [_extent(extent, sizes or {}) for extent in tensor.shape]
-    if None in shape:
-        raise UnsupportedModelError(f"the shape of {name} depends on data")
-    return TensorSpec(name=name, dtype=dtype_of(tensor), shape=tuple(shape))
-
-
-def _extent(extent: Any, sizes: Mapping[str, int]) -> int | None:
-    """Return an extent, given those of symbols; ``None`` if it depends on others."""
-    if isinstance(extent, int):
-        return extent
-    expression = extent.node.expr
-    found = expression.subs({s: sizes[str(s)] for s in expression.free_symbols if str(s) in sizes})
-    return int(found) if found.is_Integer else None
-
-
-def _tree(spec: Any, items: Iterator[Tree]) -> Tree:
-    """Write PyTorch's description of a nest as ours; what it cannot name is a dict or a tuple."""
-    if spec.is_leaf():
-        return next(items)
-    children = [_tree(child, items) for child in spec.children()]
-    if spec.type is list:
-        return {"list": children}
-    keys = spec.context
-    if spec.type is not tuple and isinstance(keys, (list, tuple)) and keys:
-        keys = keys[0] if isinstance(keys[0], (list, tuple)) else keys
-        if len(keys) == len(children) and all(isinstance(key, str) for key in keys):
-            return {"dict": dict(zip(keys, children, strict=True))}
-    return {"dict": {}} if spec.type is dict else {"tuple": children}
-
-
-def _built(program: Any, parts: _Parts) -> Any:
+def _built(program: Any, parts: Parts) -> Any:
     """Return a Relax module of a decomposed program."""
     from costlib.workloads.importers.aten import CONVERTERS, Graph
 
     builder = relax.BlockBuilder()
     specs = [*parts.signature.inputs, *parts.signature.state]
     variables = {s.name: relax.Var(s.name, relax.TensorType(s.shape, s.dtype)) for s in specs}
-    given = [variables[v.name] if isinstance(v, _Variable) else v for v in parts.given]
+    given = [variables[v.name] if isinstance(v, Variable) else v for v in parts.given]
     with main_function(builder, list(variables.values())):
         with builder.dataflow():
             graph = Graph(builder, CONVERTERS)
@@ -347,7 +205,7 @@ def _built(program: Any, parts: _Parts) -> Any:
     return builder.get()
 
 
-def _examples(program: Any, parts: _Parts) -> tuple[np.ndarray, ...]:
+def _examples(program: Any, parts: Parts) -> tuple[np.ndarray, ...]:
     """Return the inputs that a program carries, in order; none if it carries none."""
     import torch
     from torch.utils import _pytree as pytree

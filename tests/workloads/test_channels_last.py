@@ -1,0 +1,78 @@
+"""Channels stay last through what TVM carries no layout over to, whatever the dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from costlib.hardware import Hardware
+from costlib.workloads import Network, extract_tasks, load_network
+from costlib.workloads.channels_last import to_first, to_last
+from costlib.workloads.layout import CHANNELS_LAST, in_layout
+from costlib.workloads.network import InputSpec
+
+
+class Between(nn.Module):
+    """Two convolutions with something between them."""
+
+    def __init__(self, dimensions: int, between: Callable[[torch.Tensor], Any], inner: int) -> None:
+        super().__init__()
+        convolution: Any = getattr(nn, f"Conv{dimensions}d")
+        self.first, self.second = convolution(3, 8, 3), convolution(inner, 4, 1)
+        self.between = between
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.as_tensor(self.second(self.between(self.first(x))))
+
+
+def pooled(kind: str, dimensions: int, x: torch.Tensor) -> Any:
+    return getattr(nn.functional, f"{kind}_pool{dimensions}d")(x, 3, stride=2, padding=1)
+
+
+BETWEEN: dict[str, tuple[Callable[[int, torch.Tensor], Any], int]] = {
+    "activation": (lambda _, x: nn.functional.leaky_relu(x, 0.2), 8),
+    "max pool": (lambda n, x: pooled("max", n, x), 8),
+    "average pool": (lambda n, x: pooled("avg", n, x), 8),
+    "padding": (lambda n, x: nn.functional.pad(x, (1, 2) * n).exp(), 8),
+    "concatenation": (lambda _, x: torch.cat([x, x.sin()], 1), 16),
+    "mean": (lambda n, x: x * x.mean(tuple(range(2, n + 2)), keepdim=True), 8),
+    "a number of each channel": (
+        lambda n, x: x.clamp(-1, 1) * torch.arange(8.0).reshape(8, *(1,) * n),
+        8,
+    ),
+}
+
+
+CASES = [
+    (name, dimensions)
+    for name in BETWEEN
+    for dimensions in (1, 2, 3)
+    if dimensions > 1 or "pool" not in name  # PyTorch exports those of one dimension as of two.
+]
+
+
+@pytest.mark.parametrize(("name", "dimensions"), CASES)
+def test_images_are_permuted_at_the_ends_alone(
+    name: str, dimensions: int, check: Callable[[Network], None], hardware: Hardware
+) -> None:
+    torch.manual_seed(0)
+    what, inner = BETWEEN[name]
+    module = Between(dimensions, lambda x: what(dimensions, x), inner).eval()
+    shape = (2, 3, 9, 8, 7)[: dimensions + 2]
+    network = in_layout(load_network(module, (InputSpec("x", "float32", shape),)), CHANNELS_LAST)
+    tasks = extract_tasks(network, hardware)
+    assert sum(task.weight for task in tasks if "transpose" in task.name) <= 2
+    assert not [task.name for task in tasks if "transpose" in task.name.partition("_")[2]]
+    check(network)
+
+
+@pytest.mark.parametrize("rank", [3, 4, 5])
+def test_permutations_there_and_back(rank: int) -> None:
+    axes = list(range(rank))
+    there = [axes[axis] for axis in to_last(rank)]
+    assert there == [0, *axes[2:], 1]
+    assert [there[axis] for axis in to_first(rank)] == axes
