@@ -58,6 +58,8 @@ class _Mover(Looking):
             return self._elementwise(call, shape)
         if name == "relax.concat":
             return self._joined(call)
+        if name == "relax.reshape":
+            return self._shuffled(call, shape)
         source = self._last(call.args[0]) if len(call.args) else None
         if source is None:
             return call
@@ -67,6 +69,10 @@ class _Mover(Looking):
             return self._first(
                 relax.op.nn.pad(source, around, pad_value=float(call.attrs.pad_value))
             )
+        if name == "relax.strided_slice":
+            axes, *bounds = ([int(n) for n in argument.fields] for argument in call.args[1:])
+            places = [order.index(axis % len(order)) for axis in axes]
+            return self._first(relax.op.strided_slice(source, places, *bounds))
         if name in _POOLING and str(call.attrs.layout) in _LAYOUTS:
             return self._first(self._pooled(call, source))
         if name in _REDUCTIONS and call.attrs.keepdims and call.attrs.axis is not None:
@@ -95,6 +101,25 @@ class _Mover(Looking):
             return call
         order = to_last(len(static_type(call)[0] or ()))
         return self._first(relax.op.concat(parts, order.index(int(call.attrs.axis) % len(order))))
+
+    def _shuffled(self, call: Any, shape: tuple[int, ...]) -> Any:
+        """Transpose groups of channels where they are last, as ShuffleNet does between layers."""
+        turned = self.bound(call.args[0], "relax.permute_dims")
+        if turned is None or permutation(turned) != [0, 2, 1, *range(3, len(shape) + 1)]:
+            return call
+        parted = self.bound(turned.args[0], "relax.reshape")
+        if parted is None or static_type(parted.args[0])[0] != shape:
+            return call
+        source = self._last(parted.args[0])
+        if source is None:
+            return call
+        count, groups, each, *extents = static_type(parted)[0] or ()
+        if (count, groups * each, *extents) != shape:
+            return call
+        axis = len(shape) - 1
+        among = self.builder_.emit(relax.op.reshape(source, (count, *extents, groups, each)))
+        swapped = self.builder_.emit(relax.op.permute_dims(among, [*range(axis), axis + 1, axis]))
+        return self._first(relax.op.reshape(swapped, (count, *extents, groups * each)))
 
     def _elementwise(self, call: Any, shape: tuple[int, ...]) -> Any:
         """Compute it with channels last, if one argument comes so and the others are small."""

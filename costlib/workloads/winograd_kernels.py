@@ -108,7 +108,9 @@ def tiles(image: Image, output: Image, tile: int) -> tuple[int, ...]:
 def transformed_weights(weight: np.ndarray, tile: int) -> np.ndarray:
     """Transform float32 `O x I x ... x 3 x 3` to `places x ... x I x O`."""
     before, _, _ = _matrices(tile)
-    found = np.einsum("ak,oi...kl,bl->ab...io", before, weight.astype("float64"), before)
+    found = np.einsum(
+        "ak,oi...kl,bl->ab...io", before, weight.astype("float64"), before, optimize=True
+    )
     return np.ascontiguousarray(found.reshape(places(tile), *found.shape[2:]).astype(weight.dtype))
 
 
