@@ -43,8 +43,8 @@ LayoutsOption = Annotated[
     str,
     typer.Option(
         "--layouts",
-        help="`channels-last` for convolutions of networks on a CPU; `given`; or `all`: as given, "
-        "in NHWC and in blocks, either with Winograd's algorithm, too.",
+        help="`channels-last` for convolutions of networks on a CPU, with Winograd's algorithm, "
+        "too; `given`; or `all`: as given, in NHWC and in blocks, either with Winograd's, too.",
     ),
 ]
 Dim = Annotated[

@@ -26,7 +26,7 @@ class TuneConfig(FrozenStrict):
         Stop when another batch is expected to lower the objective by less than this share.
     layouts
         In which layouts networks are tuned, see :func:`costlib.workloads.in_layouts.in_layouts`.
-        With ``"all"`` whichever turns out fastest is compiled, and most of the trials go to that.
+        Of several whichever turns out fastest is compiled, and most of the trials go to that.
     weights
         Keep the weights of products in ``"int8"`` or ``"int4"``, see
         :mod:`costlib.workloads.small_weights`.

@@ -121,6 +121,9 @@ class NetworkSet:
             else:
                 loaded.append(load_network(source, example_inputs=example_inputs))
         versions = [in_layouts(varied(network), hardware, layouts) for network in loaded]
+        for first, found in ranges:  # A point has one version.
+            for number in range(first, first + len(found.networks)):
+                del versions[number][1:]
         networks = [network for group in versions for network, _ in group]
         for number, (first, found) in enumerate(ranges):  # Whose points have one version each.
             points = tuple(networks[first : first + len(found.networks)])

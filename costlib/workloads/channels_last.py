@@ -69,6 +69,9 @@ class _Mover(Looking):
             return self._first(
                 relax.op.nn.pad(source, around, pad_value=float(call.attrs.pad_value))
             )
+        if name == "relax.take" and call.attrs.axis is not None:
+            place = order.index(int(call.attrs.axis) % len(order))
+            return self._first(relax.op.take(source, call.args[1], place, str(call.attrs.mode)))
         if name == "relax.strided_slice":
             axes, *bounds = ([int(n) for n in argument.fields] for argument in call.args[1:])
             places = [order.index(axis % len(order)) for axis in axes]

@@ -35,23 +35,21 @@ def in_layouts(given: Network, hardware: Hardware, layouts: Layouts) -> list[Ver
     hardware
         What to prepare it for.
     layouts
-        ``"channels-last"``: a network in float32 has its convolutions in NHWC on a CPU; single
-        operators, and networks with a layout in their name, are left as they are. ``"given"``: as
-        it was given. ``"all"``: first as it was given, then in NHWC and in blocks of channels, each
-        with and without Winograd's algorithm.
+        ``"channels-last"``: a network in float32 has its convolutions in NHWC on a CPU, first
+        without and then with Winograd's algorithm where that is less work; single operators, and
+        networks with a layout in their name, are left as they are. ``"given"``: as it was given.
+        ``"all"``: first as it was given, then in NHWC and in blocks of channels, each without and
+        with Winograd's algorithm.
     """
     if layouts == "channels-last" and _suits_channels_last(given, hardware):
         last = _converted(given, hardware, CHANNELS_LAST)
         if last is not None:
-            return [last]
+            return [last, *_by_winograd(last[0], hardware)]
     versions = [(given, prepare_network(given, hardware))]
     for layout in other_layouts(given.mod, hardware) if layouts == "all" else ():
         if (other := _converted(given, hardware, layout)) is None:
             continue
-        versions.append(other)
-        with contextlib.suppress(UnsupportedModelError):
-            fewer = in_layout(other[0], WINOGRAD)
-            versions.append((fewer, prepare_network(fewer, hardware)))
+        versions += [other, *_by_winograd(other[0], hardware)]
     return versions
 
 
@@ -66,6 +64,14 @@ def _suits_channels_last(network: Network, hardware: Hardware) -> bool:
         and network.precision == "float32"
         and has_channels_first_alone(network.mod)
     )
+
+
+def _by_winograd(network: Network, hardware: Hardware) -> list[Version]:
+    """Return it with Winograd's algorithm; nothing if that is less work for no convolution."""
+    with contextlib.suppress(UnsupportedModelError):
+        fewer = in_layout(network, WINOGRAD)
+        return [(fewer, prepare_network(fewer, hardware))]
+    return []
 
 
 def _converted(given: Network, hardware: Hardware, layout: str) -> Version | None:

@@ -23,6 +23,7 @@ from costlib.workloads.importers.primitive import with_root
 from costlib.workloads.interface import with_interface
 from costlib.workloads.joined import joined_products
 from costlib.workloads.layout import decomposed, legalize_conv2d
+from costlib.workloads.looked_up import legalize_take
 from costlib.workloads.means import legalize_mean
 from costlib.workloads.network import Network
 from costlib.workloads.norms import with_norms
@@ -74,7 +75,13 @@ def prepare_network(
     passes = [
         transform.DeadCodeElimination(),
         transform.FoldConstant(),
-        transform.LegalizeOps({"relax.nn.conv2d": legalize_conv2d, "relax.mean": legalize_mean}),
+        transform.LegalizeOps(
+            {
+                "relax.mean": legalize_mean,
+                "relax.nn.conv2d": legalize_conv2d,
+                "relax.take": legalize_take,
+            }
+        ),
         _anonymous,
         transform.AnnotateTIROpPattern(),
         transform.FoldConstant(),

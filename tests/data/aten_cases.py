@@ -233,6 +233,8 @@ def indexing() -> list[Case]:
         Case("index", lambda x, i: (x[:, i], x[:, :, i]), (x, i)),
         Case("index", lambda x, i, j: (x[:, i, j], x[0, i], x[:, i][:, :, j]), (x, i, j)),
         Case("index", lambda x, r, i: (x[r], x[r[0], :, r[1]]), (x, rows, i)),
+        Case("index", lambda x, i, j: (x[:, i[:, None], j], x[0][i[:, None], j[None]]), (x, i, j)),
+        Case("index", lambda x: x[torch.tensor([[0], [-1]]), torch.tensor([1, -1, 0])], (x,)),
         Case("index_select", lambda x, i: x.index_select(1, i.abs()), (x, i)),
         Case("gather", lambda x, p: x[:2, :3, 0].gather(1, p), (x, places)),
         Case("embedding", lambda i: F.embedding(i, torch.arange(12.0).reshape(4, 3)), (places,)),

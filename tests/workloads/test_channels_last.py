@@ -40,6 +40,13 @@ BETWEEN: dict[str, tuple[Callable[[int, torch.Tensor], Any], int]] = {
     "padding": (lambda n, x: nn.functional.pad(x, (1, 2) * n).exp(), 8),
     "concatenation": (lambda _, x: torch.cat([x, x.sin()], 1), 16),
     "mean": (lambda n, x: x * x.mean(tuple(range(2, n + 2)), keepdim=True), 8),
+    "resized to the nearest": (lambda _, x: nn.functional.interpolate(x, scale_factor=2), 8),
+    "resized": (
+        lambda n, x: nn.functional.interpolate(
+            x, scale_factor=2, mode=("linear", "bilinear", "trilinear")[n - 1]
+        ),
+        8,
+    ),
     "half of the channels": (lambda _, x: x.chunk(2, 1)[1], 4),
     "part of an image": (lambda _, x: x[..., 1:-1:2], 8),
     "shuffled channels": (

@@ -78,6 +78,12 @@ def _gather(g: Graph, x: Any, dim: int, index: Any, *_: Any) -> Any:
 def _index(g: Graph, x: Any, indices: Sequence[Any]) -> Any:
     x = g.tensor(x)
     places = [axis for axis, index in enumerate(indices) if index is not None]
+    if _are_of_axes_alone(indices, places):
+        for axis in places:
+            index = g.tensor(from_the_start(g, indices[axis], shape_of(x)[axis]))
+            along = g.emit(R.reshape(index, [math.prod(shape_of(index))]))
+            x = g.emit(R.take(x, along, axis=axis, mode="clip"))
+        return x
     first, flat, wide = _flattened(g, x, indices, places)
     taken = g.emit(R.take(first, g.tensor(flat), axis=0, mode="clip"))
     # The axes of the index come first; they belong where those were that it took the place of.
@@ -87,6 +93,21 @@ def _index(g: Graph, x: Any, indices: Sequence[Any]) -> Any:
     others = range(rank, rank + len(shape_of(x)) - len(places))
     order = [*others[:before], *range(rank), *others[before:]]
     return R.permute_dims(taken, order) if order != sorted(order) else taken
+
+
+def _are_of_axes_alone(indices: Sequence[Any], places: Sequence[int]) -> bool:
+    """Whether adjacent axes are indexed each by itself, as resizing does: `x[:, i[:, None], j]`."""
+    shapes = [tuple(shape_of(indices[axis])) for axis in places]
+    alone = [
+        all(extent == 1 for i, extent in enumerate(shape, len(places) - len(shape)) if i != at)
+        for at, shape in enumerate(shapes)
+    ]
+    return (
+        list(places) == list(range(places[0], places[-1] + 1))
+        and max(map(len, shapes)) == len(places)
+        and all(alone)
+        and not any(_dtype(indices[axis]) in ("bool", "uint8") for axis in places)
+    )
 
 
 def _flattened(

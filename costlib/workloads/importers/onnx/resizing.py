@@ -174,20 +174,21 @@ def _target(
 def _weighted(x: Tensor, axis: int, at: np.ndarray, weights: np.ndarray) -> Tensor:
     """Add up places along an axis with weights."""
     size, count = at.shape
+    weights = weights.astype(str(x.dtype))
+    if count <= _MOST_UNROLLED:
+        along = [size if i == axis else 1 for i in range(x.ndim)]
+        total, *others = (
+            taken(x, constant(at[:, k]), axis) * constant(weights[:, k].reshape(along))
+            for k in range(count)
+        )
+        for term in others:
+            total = total + term
+        return total
     shape = [size if i == axis else n for i, n in enumerate(x.shape)]
-    dtype = str(x.dtype)
 
     def element(data: Any, place: Any, weight: Any, *indices: Any) -> Any:
-        def term(k: Any) -> Any:
-            read = (*indices[:axis], place[indices[axis], k], *indices[axis + 1 :])
-            return data[read] * weight[indices[axis], k]
-
-        if count <= _MOST_UNROLLED:
-            total = term(0)
-            for k in range(1, count):
-                total = total + term(k)
-            return total
         k = te.reduce_axis((0, count), name="k")
-        return te.sum(term(k), axis=k)
+        read = (*indices[:axis], place[indices[axis], k], *indices[axis + 1 :])
+        return te.sum(data[read] * weight[indices[axis], k], axis=k)
 
-    return computed("resize", shape, element, x, constant(at), constant(weights.astype(dtype)))
+    return computed("resize", shape, element, x, constant(at), constant(weights))
