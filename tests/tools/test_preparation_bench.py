@@ -13,7 +13,8 @@ from torch import nn
 from costlib.hardware import Hardware
 from costlib.tuning.library import NetworkLibrary
 from costlib.tuning.networks import NetworkSet
-from costlib.workloads import extract_tasks, load_network, prepare_network
+from costlib.workloads import extract_tasks, load_network, prepare_network, winograd
+from costlib.workloads.layout_choice import Layouts
 from costlib.workloads.variants import varied
 from tools.benchmarks import preparation as bench
 from tools.benchmarks.in_turns import Timed
@@ -26,10 +27,10 @@ class Everything(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.one, self.other = nn.Conv2d(16, 20, 1), nn.Conv2d(16, 20, 3, padding=1)
-        self.last = nn.Conv2d(40, 20, 1)
+        self.last, self.square = nn.Conv2d(40, 20, 1), nn.Conv2d(16, 16, 3, padding=1)
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        joined = torch.cat([self.one(x).relu(), self.other(x).relu()], 1)
+        joined = torch.cat([self.one(x).relu(), self.other(self.square(x)).relu()], 1)
         rows = x.flatten(2)
         scores = rows @ rows.transpose(1, 2) + torch.full((16, 16), -torch.inf).triu(1)
         token = (rows[:, :1] @ rows.transpose(1, 2)).softmax(-1) @ rows
@@ -52,10 +53,14 @@ def case(network: str, part: str, seed: int, on_s: float, off_s: float) -> bench
     )
 
 
-def test_each_part_can_be_switched_off() -> None:
+def test_each_part_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(winograd._Convolution, "best_tile", lambda _: 4)
     example = (torch.randn(1, 16, 8, 8),)
     network = load_network(torch.export.export(Everything().eval(), example))
     hardware = Hardware.local(num_cores=2)
+
+    def names(layouts: Layouts) -> list[str]:
+        return [n.name for n in NetworkSet.load([network], hardware, layouts=layouts).networks]
 
     def seen() -> dict[str, object]:
         other = varied(network, "nhwc")
@@ -72,7 +77,8 @@ def test_each_part_can_be_switched_off() -> None:
             "caches": len(attention) != 1,
             "vectors": {t.arguments[1] for t in extract_tasks(other, hardware) if "conv" in t.name},
             "concatenations": any("_in_place" in c.name for c in library.direct.line.calls),
-            "layouts": len(NetworkSet.load([network], hardware, layouts="all").networks),
+            "layouts": [name for name in names("all") if "winograd" not in name],
+            "winograd": [name for name in names("channels-last") if "winograd" in name],
         }
 
     usual = seen()

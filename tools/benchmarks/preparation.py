@@ -50,6 +50,7 @@ PARTS: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
     "vectors": lambda: _without(inference, "with_filled_vectors", lambda mod, _: mod),
     "concatenations": lambda: _without(compiling, "concatenations", lambda _: {}),
     "layouts": lambda: _without(in_layouts, "other_layouts", lambda *_: []),
+    "winograd": lambda: _without(in_layouts, "_by_winograd", lambda *_: []),
 }
 """What may be switched off."""
 
@@ -63,6 +64,8 @@ CASES = (
     ("whisper_tiny_encoder", "layouts"),
     ("squeezenet", "vectors"),
     ("squeezenet", "concatenations"),
+    ("resnet_18", "winograd"),
+    ("r3d", "winograd"),
 )
 
 

@@ -15,6 +15,7 @@ _PARTS = {
     "vectors": "weights filled up to whole vectors",
     "concatenations": "concatenations written in place",
     "layouts": "layouts that convolutions are tried in",
+    "winograd": "3 x 3 convolutions by Winograd's algorithm",
 }
 
 
