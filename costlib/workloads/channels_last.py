@@ -69,7 +69,7 @@ class _Mover(Looking):
             return self._first(
                 relax.op.nn.pad(source, around, pad_value=float(call.attrs.pad_value))
             )
-        if name == "relax.take" and call.attrs.axis is not None:
+        if name == "relax.take" and len(static_type(call.args[1])[0] or ()) == 1:
             place = order.index(int(call.attrs.axis) % len(order))
             return self._first(relax.op.take(source, call.args[1], place, str(call.attrs.mode)))
         if name == "relax.strided_slice":

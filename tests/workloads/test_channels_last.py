@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from costlib.hardware import Hardware
+from costlib.tvm_compat import relax, tvm
 from costlib.workloads import Network, extract_tasks, load_network
-from costlib.workloads.channels_last import to_first, to_last
+from costlib.workloads.channels_last import channels_stay_last, to_first, to_last
 from costlib.workloads.layout import CHANNELS_LAST, in_layout
 from costlib.workloads.network import InputSpec
 
@@ -85,6 +87,19 @@ def test_images_are_permuted_at_the_ends_alone(
     assert set(permuting) <= {"transpose"}
     assert len(permuting) <= 2
     check(network)
+
+
+def test_what_is_looked_up_in_a_list_is_no_image() -> None:
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((1, 6, 5), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            listed = builder.emit(relax.op.permute_dims(x, to_first(3)))
+            places = relax.const(np.array([[0, 4], [2, 1], [3, 3]]))
+            result = builder.emit_output(relax.op.take(listed, places, 1, "clip"))
+        builder.emit_func_output(result)
+    mod = builder.get()
+    tvm.ir.assert_structural_equal(channels_stay_last(mod, [4]), mod)
 
 
 @pytest.mark.parametrize("rank", [3, 4, 5])
