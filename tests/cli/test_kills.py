@@ -100,10 +100,11 @@ def test_importing(tmp_path: Path) -> None:
 def test_building_features(tmp_path: Path, measured_dataset: Dataset, hardware: Hardware) -> None:
     without = shutil.ignore_patterns("features")
     out = Path(shutil.copytree(measured_dataset.path, tmp_path / "ds", ignore=without))
+    undisturbed = Dataset.open(shutil.copytree(out, tmp_path / "undisturbed"))
     command = [sys.executable, "-c", BUILD_FEATURES, str(out)]
     kill_again_and_again(command, out, "features/*/*/part-*.parquet", longest=0.05)
     killed = build_features(Dataset.open(out), hardware.hardware_id)
-    whole = build_features(measured_dataset, hardware.hardware_id)
-    for workload_id in measured_dataset.scan().collect()["workload_id"].unique():
+    whole = build_features(undisturbed, hardware.hardware_id)
+    for workload_id in undisturbed.scan().collect()["workload_id"].unique():
         left, right = killed.known(workload_id), whole.known(workload_id)
         assert sorted(left["program_id"]) == sorted(right["program_id"]), f"seed {SEED}"
