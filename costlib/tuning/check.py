@@ -148,7 +148,7 @@ def _check_ranged(given: RangedNetwork, hardware: Hardware, layouts: Layouts) ->
     """Compile all points of a network untuned, and compare it at several shapes."""
     if layouts == "all":
         raise InputError(f"--layouts all takes networks of fixed shapes; {given.name} has ranges")
-    versions = [in_layouts(point, hardware, layouts)[0] for point in given.networks]
+    versions = [next(in_layouts(point, hardware, layouts)) for point in given.networks]
     network = replace(given, networks=tuple(point for point, _ in versions))
     prepared = [module for _, module in versions]
     compiled = CompiledNetwork.build(network.as_one(prepared, hardware), hardware)

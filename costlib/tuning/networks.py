@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -120,10 +121,13 @@ class NetworkSet:
                 loaded += found.networks
             else:
                 loaded.append(load_network(source, example_inputs=example_inputs))
-        versions = [in_layouts(varied(network), hardware, layouts) for network in loaded]
-        for first, found in ranges:  # A point has one version.
-            for number in range(first, first + len(found.networks)):
-                del versions[number][1:]
+        of_points = {
+            first + number for first, found in ranges for number in range(len(found.networks))
+        }
+        versions = []
+        for number, network in enumerate(loaded):
+            found_in = in_layouts(varied(network), hardware, layouts)
+            versions.append(list(islice(found_in, 1 if number in of_points else None)))
         networks = [network for group in versions for network, _ in group]
         for number, (first, found) in enumerate(ranges):  # Whose points have one version each.
             points = tuple(networks[first : first + len(found.networks)])

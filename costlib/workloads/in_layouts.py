@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 from costlib.errors import UnsupportedModelError
@@ -25,8 +25,8 @@ Version = tuple[Network, Any]
 _log = logging.getLogger(__name__)
 
 
-def in_layouts(given: Network, hardware: Hardware, layouts: Layouts) -> list[Version]:
-    """Return a network in the layouts that are wanted and possible.
+def in_layouts(given: Network, hardware: Hardware, layouts: Layouts) -> Iterator[Version]:
+    """Yield a network in the layouts that are wanted and possible; one at least.
 
     Parameters
     ----------
@@ -44,13 +44,15 @@ def in_layouts(given: Network, hardware: Hardware, layouts: Layouts) -> list[Ver
     if layouts == "channels-last" and _suits_channels_last(given, hardware):
         last = _converted(given, hardware, CHANNELS_LAST)
         if last is not None:
-            return [last, *_by_winograd(last[0], hardware)]
-    versions = [(given, prepare_network(given, hardware))]
+            yield last
+            yield from _by_winograd(last[0], hardware)
+            return
+    yield given, prepare_network(given, hardware)
     for layout in other_layouts(given.mod, hardware) if layouts == "all" else ():
         if (other := _converted(given, hardware, layout)) is None:
             continue
-        versions += [other, *_by_winograd(other[0], hardware)]
-    return versions
+        yield other
+        yield from _by_winograd(other[0], hardware)
 
 
 def _suits_channels_last(network: Network, hardware: Hardware) -> bool:
@@ -66,12 +68,14 @@ def _suits_channels_last(network: Network, hardware: Hardware) -> bool:
     )
 
 
-def _by_winograd(network: Network, hardware: Hardware) -> list[Version]:
-    """Return it with Winograd's algorithm; nothing if that is less work for no convolution."""
-    with contextlib.suppress(UnsupportedModelError):
+def _by_winograd(network: Network, hardware: Hardware) -> Iterator[Version]:
+    """Yield it with Winograd's algorithm; nothing if that is less work for no convolution."""
+    try:
         fewer = in_layout(network, WINOGRAD)
-        return [(fewer, prepare_network(fewer, hardware))]
-    return []
+        prepared = prepare_network(fewer, hardware)
+    except UnsupportedModelError:
+        return
+    yield fewer, prepared
 
 
 def _converted(given: Network, hardware: Hardware, layout: str) -> Version | None:

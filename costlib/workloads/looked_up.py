@@ -20,9 +20,8 @@ def legalize_take(builder: Any, call: Any) -> Any:
     x, index = call.args
     extents, _ = static_type(index)
     axis = call.attrs.axis
-    if axis is None or extents is None or len(extents) != 1:
-        return call.op.get_attr("FLegalize")(builder, call)
-    if not isinstance(index, tvm.ir.GenericConst):
+    is_constant = isinstance(index, tvm.ir.GenericConst)
+    if axis is None or extents is None or len(extents) != 1 or not is_constant:
         return call.op.get_attr("FLegalize")(builder, call)
     return builder.call_te(
         topi.take,

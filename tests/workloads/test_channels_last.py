@@ -89,6 +89,27 @@ def test_images_are_permuted_at_the_ends_alone(
     check(network)
 
 
+def test_pools_of_one_dimension(run: Callable[..., Any], hardware: Hardware) -> None:
+    """As ONNX has them."""
+    rng = np.random.default_rng(0)
+    first, second = (rng.standard_normal(n).astype("float32") for n in ((8, 3, 3), (4, 8, 1)))
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((2, 3, 12), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            y = builder.emit(relax.op.nn.conv1d(x, relax.const(first)))
+            y = builder.emit(relax.op.nn.max_pool1d(y, 3, 2, (1, 0)))
+            y = builder.emit(relax.op.nn.avg_pool1d(y, 2, 1, (1, 1), count_include_pad=True))
+            result = builder.emit_output(relax.op.nn.conv1d(y, relax.const(second)))
+        builder.emit_func_output(result)
+    given = load_network(builder.get())
+    last = in_layout(given, CHANNELS_LAST)
+    pools = [task for task in extract_tasks(last, hardware) if "pool" in task.name]
+    assert [task.arguments[0][1][-1] for task in pools] == [8, 8]
+    inputs = given.random_inputs(0)
+    np.testing.assert_allclose(run(last, inputs)[0], run(given, inputs)[0], atol=1e-5)
+
+
 def test_what_is_looked_up_in_a_list_is_no_image() -> None:
     builder = relax.BlockBuilder()
     x = relax.Var("x", relax.TensorType((1, 6, 5), "float32"))

@@ -106,7 +106,7 @@ STEPS = (
         "tools.benchmarks.preparation",
         f"--runs {WORK}/preparation",
         f"--runs {WORK}/preparation --cases bert_mini:attention --per-task 1",
-        20,
+        37,
         1.2,
         "preparation",
         Shown("preparation", "parts of preparing", "preparation"),
